@@ -22,11 +22,7 @@ from appliance.core.files import atomic_write
 from appliance.core.network import is_loopback_host
 from appliance.core.settings import Settings
 from appliance.database.connection import Reader, Transaction
-from appliance.door.terminals import (
-    PAIRING_LIFE_MS,
-    issue_terminal,
-    offer_pairing,
-)
+from appliance.door.terminals import PAIRING_LIFE_MS, issue_terminal, offer_pairing
 from appliance.environment import Environment
 from appliance.outbox import EVENT_TYPES
 from appliance.reservations.create import enter_by_staff, enter_for_guest, reserve
@@ -39,6 +35,7 @@ from appliance.venue.rows import find_tonight, find_zone, get_venue, list_slots,
 from appliance.venue.venue_file import parse_venue_file
 from appliance.webhooks.endpoints import register_endpoint
 from web.listeners import listen
+from web.rendering import make_templates
 from web.serve import serve_directory
 
 FREE_TABLE, FREE_SLOT = "T2", "22:00"
@@ -131,54 +128,6 @@ def _tables_and_tonight(reader: Reader) -> tuple[dict[str, str], date]:
     return {table.number: table.id for table in list_tables(reader)}, find_tonight(reader)
 
 
-_STEPS = """\
-Riad Atlas is open for the evening of {live[tonight]}.
-
-1. Book table {table} at {slot} tonight in the test environment, as a partner does:
-
-BOOKING=$(curl -s {test[base]}/v1/reservations -H 'Authorization: Bearer {test[key]}' \
--H 'Content-Type: application/json' -d '{booking}'); echo "$BOOKING"
-
-2. Open the guest's link, which shows the code for the door.
-
-LINK=$(echo "$BOOKING" | grep -o 'http[^"]*/access/[^"]*'); echo "$LINK"
-
-3. Scan the code at the door. The page contains it as text; scanning the link itself also works.
-
-PASS=$(curl -s "$LINK" | grep -o 'data-pass="[^"]*' | cut -d'"' -f2); echo "$PASS"
-curl -s {test[base]}/terminal/v1/scans -H 'Authorization: Bearer {test[terminal_token]}' \
--H 'Content-Type: application/json' -d "{{\\"scanId\\":\\"{scan_id}\\",\\"code\\":\\"$PASS\\"}}"
-
-4. Watch the signed events reservation.created and reservation.checked_in arrive:
-
-{watch}
-
-"""
-_PLACES = """\
-This is a demo: it listens on this machine only and {lifetime}.
-
-Where to look
-  portal              {live[base]}/portal
-    sign in           {welcome}
-                      (works once: choose a password; you are Yasmine, the owner)
-  door, pair a phone  {pairing_link}
-                      (works once, for {minutes} minutes; the portal creates others)
-  a guest's link      {live[guest_link]}
-                      (works until noon of the day after)
-  booking page        {live[base]}/book
-  partner guide       {live[base]}/docs
-  API explorer        {test[base]}/docs/reference
-  sandbox             {test[base]}   (paste the test key: watch webhooks arrive)
-  live                {live[base]}        key {live[key]}
-  test                {test[base]}   key {test[key]}
-  scanner, live       terminal token {live[terminal_token]}
-  scanner, test       terminal token {test[terminal_token]}
-  echo receiver       {watch}   (as JSON: {receiver})
-  test emails         {test[base]}/outbox
-  list deliveries     {program} deliveries --data {directory} --environment test --json
-"""
-
-
 _PORT_OPTIONS = "--port, or with make run PORT=8090"
 _LOOPBACK = "127.0.0.1"
 _LOOPBACK_NETWORKS = ("127.0.0.0/8", "::1")
@@ -222,20 +171,25 @@ async def _print_guide(box: Box, *, directory: DataDirectory, lifetime: str) -> 
 
     At a demo's first start, also prepare both environments, print the steps and store the values.
     """
-    stored, guide = _read_mark(directory), _PLACES
+    stored = _read_mark(directory)
     if stored:  # the port may have changed since the values were stored
         values = json.loads(stored.replace(json.loads(stored)["live"]["base"], box.live.links.base))
     else:
-        values, guide = await _prepare_box(box), _STEPS + _PLACES
+        values = await _prepare_box(box)
         atomic_write(directory.root / _MARK, json.dumps(values).encode())
     offered = await box.live.database.write(offer_pairing, "Demo phone", "override")
-    text = guide.format(
-        **values,
-        lifetime=lifetime,
-        pairing_link=offered.link(box.live.links.base),
-        minutes=PAIRING_LIFE_MS // 60_000,
-        program=_program(),
-        directory=directory.root,
+    text = (
+        make_templates()
+        .get_template("demo_guide.txt")
+        .render(
+            **values,
+            is_first_start=not stored,
+            lifetime=lifetime,
+            pairing_link=offered.link(box.live.links.base),
+            minutes=PAIRING_LIFE_MS // 60_000,
+            program=_program(),
+            directory=directory.root,
+        )
     )
     print(text, flush=True)
 

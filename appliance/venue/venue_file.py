@@ -63,7 +63,7 @@ UNFURNISHED = VenueFile(**{**_VENUE, "name": "venuebox", "slug": "venuebox", "st
 def check_venue(venue: Venue, zones: ZoneDatabase) -> None:
     """Raise ValidationError for the first invalid field of a venue."""
     if not venue.name.strip():
-        raise field_invalid("name", "name")
+        raise field_invalid("name", "a_name")
     check_length(venue.name, "name", _VENUE_NAME_MAX)
     if len(venue.slug) > NAME_MAX or not _SLUG.fullmatch(venue.slug):
         raise field_invalid("slug", "slug")

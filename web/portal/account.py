@@ -22,13 +22,7 @@ from appliance.venue.rows import get_venue
 from web.portal.cookies import LIVE, SESSION, signed_out
 from web.portal.forms import Form
 from web.portal.guard import hash_new_password, id_of, reauthenticate, staff_of, write_as_staff
-from web.portal.responses import (
-    language_of,
-    moment_formatter,
-    portal_page,
-    see_other,
-    show_errors_on,
-)
+from web.portal.responses import language_of, portal_page, see_other
 
 
 async def show_account(request: web.Request) -> web.Response:
@@ -38,7 +32,6 @@ async def show_account(request: web.Request) -> web.Response:
     values = {
         "sessions": [s for s in sessions if not s.is_over(database.clock.now())],
         "own": request[SESSION].id,
-        "in_words": moment_formatter(request),
         "second": await database.read(find_two_factor, person.id),
         "codes_left": await database.read(count_recovery_codes, person.id),
         "shortest": PASSWORD_MIN,
@@ -47,20 +40,19 @@ async def show_account(request: web.Request) -> web.Response:
     return portal_page(request, "portal/account/page.html", values)
 
 
-async def end_one(request: web.Request) -> web.StreamResponse:
+async def end_one(request: web.Request, _form: Form) -> web.StreamResponse:
     """`POST /portal/account/sessions/{id}/end`: sign out one of the account's browsers at once."""
     await write_as_staff(request, end_session, staff_of(request).id, id_of(request))
     return see_other(request, "/account", "session-ended")
 
 
-async def end_others(request: web.Request) -> web.StreamResponse:
+async def end_others(request: web.Request, _form: Form) -> web.StreamResponse:
     """`POST /portal/account/sessions/end-others`: sign out all browsers except this one."""
     session = request[SESSION]
     await request[LIVE].database.write(delete_other_sessions, session.person.id, session.id)
     return see_other(request, "/account", "session-ended")
 
 
-@show_errors_on(show_account)
 async def set_new_password(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/account/password`: change the password and end all sessions of the account."""
     person, database = staff_of(request), request[LIVE].database
@@ -71,7 +63,6 @@ async def set_new_password(request: web.Request, form: Form) -> web.StreamRespon
     return signed_out("password-changed")
 
 
-@show_errors_on(show_account)
 async def offer(request: web.Request, form: Form) -> web.Response:
     """`POST …/second-step`: check the password and show the QR code for two-factor sign-in."""
     await reauthenticate(request, form.secret("password"))
@@ -80,7 +71,6 @@ async def offer(request: web.Request, form: Form) -> web.Response:
     return await _show_code(request, secret)
 
 
-@show_errors_on(show_account)
 async def confirm(request: web.Request, form: Form) -> web.Response:
     """`POST …/second-step/confirm`: enable two-factor sign-in and show the recovery codes once."""
     live, person = request[LIVE], staff_of(request)
@@ -96,7 +86,6 @@ async def confirm(request: web.Request, form: Form) -> web.Response:
     return portal_page(request, "portal/account/recovery_codes.html", {"codes": codes})
 
 
-@show_errors_on(show_account)
 async def remove(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST …/second-step/remove`: check the password and disable two-factor sign-in."""
     await reauthenticate(request, form.secret("password"))

@@ -11,29 +11,17 @@ from aiohttp import web
 
 from appliance.box import Box
 from appliance.core.data_directory import wake_box
-from appliance.core.errors import OperatorError
+from appliance.core.errors import OperatorError, field_invalid
 from appliance.core.files import atomic_write
 from appliance.relay_access import Access, access_file
 from appliance.staff.audit_log import record_audit
 from appliance.tls.acme import REQUESTED, read_plan
-from web.portal.box import (
-    save_changes,
-    saved_settings,
-    steps_of,
-    text_of,
-    waits_for_restart,
-)
+from web.portal.box import save_changes, saved_settings, steps_of, text_of, waits_for_restart
 from web.portal.box_jobs import OUTSIDE
 from web.portal.cookies import BOX, LIVE, RESTART
-from web.portal.forms import Form, field_error
+from web.portal.forms import Form
 from web.portal.guard import actor_of
-from web.portal.responses import (
-    Declined,
-    language_of,
-    portal_page,
-    see_other,
-    show_errors_on,
-)
+from web.portal.responses import Declined, language_of, portal_page, see_other
 from web.relay.commands import join_relay
 from web.relay.enrolment import Invitation
 
@@ -68,7 +56,7 @@ async def show_address(request: web.Request) -> web.Response:
     return portal_page(request, "portal/box/address.html", values)
 
 
-async def test_outside(request: web.Request) -> web.StreamResponse:
+async def check_address(request: web.Request, _form: Form) -> web.StreamResponse:
     """`POST /portal/box/address/test`: check that the public address leads to this box.
 
     The check fails if it takes longer than 6 s. If the last attempt to obtain a certificate failed,
@@ -92,7 +80,6 @@ def _retry_certificate(box: Box) -> None:
         wake_box(directory.wakeup_pipe)
 
 
-@show_errors_on(show_address, "code")
 async def join(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/address/relay`: join a relay with its one-time code.
 
@@ -116,13 +103,11 @@ async def join(request: web.Request, form: Form) -> web.StreamResponse:
     return await _save(request, form, {"server.app_url": address})
 
 
-@show_errors_on(show_address, "address")
 async def forward(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/address/forward`: use an address that the router forwards to the box."""
     return await _save(request, form, {"server.app_url": _address_in(form)})
 
 
-@show_errors_on(show_address, "proxied_address", "trusted_proxies")
 async def use_proxy(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/address/proxy`: use a proxy or tunnel, which has its own certificate."""
     proxies = form.text("trusted_proxies", _ADDRESSES_MAX).replace(",", " ").split()
@@ -146,11 +131,7 @@ def _address_in(form: Form, name: str = "address") -> str:
     """Return the https address in the form. Raises ValidationError if it is not one."""
     address = form.text(name, _ADDRESSES_MAX).rstrip("/")
     if not address.startswith("https://"):
-        raise field_error(
-            name,
-            "une adresse qui commence par https://.",
-            "an address that begins with https://.",
-        )
+        raise field_invalid(name, "map_url")
     return address
 
 

@@ -14,15 +14,10 @@ from appliance.backup.catalogue import read_record, record_kit
 from appliance.backup.recovery_key import ensure_recovery_key, kit_html
 from appliance.box import Box
 from appliance.clock_gate import confirm_clock
-from appliance.core.errors import OperatorError, ValidationError
+from appliance.core.errors import OperatorError, ValidationError, field_invalid
 from appliance.core.files import atomic_write
 from appliance.core.i18n import Language
-from appliance.core.settings import (
-    RANGES,
-    Settings,
-    parse_settings,
-    read_settings,
-)
+from appliance.core.settings import RANGES, Settings, parse_settings, read_settings
 from appliance.core.settings_file import change_settings
 from appliance.database.connection import Reader
 from appliance.doctor.check import Sentence, describe, worst
@@ -42,26 +37,11 @@ from appliance.staff.accounts import STEPS, close_setup, find_setup
 from appliance.staff.audit_log import record_audit
 from appliance.venue.rows import find_zone, get_venue, list_slots, list_tables
 from appliance.venue.venue_file import UNFURNISHED
-from web.portal.box_jobs import (
-    BACKING_UP,
-    EXAMINER,
-    OUTSIDE,
-    find_copies,
-    summarise_backups,
-)
+from web.portal.box_jobs import BACKING_UP, EXAMINER, OUTSIDE, find_copies, summarise_backups
 from web.portal.cookies import BOX, LIVE, RESTART
-from web.portal.forms import FORM, Form, field_error
+from web.portal.forms import FORM, Form
 from web.portal.guard import actor_of, reauthenticate, staff_of
-from web.portal.responses import (
-    HEADERS,
-    REFUSED,
-    Declined,
-    language_of,
-    moment_formatter,
-    portal_page,
-    see_other,
-    show_errors_on,
-)
+from web.portal.responses import HEADERS, REFUSED, Declined, language_of, portal_page, see_other
 from web.portal.update import read_update_state
 
 _EMAIL_ERRORS_SHOWN = 5
@@ -166,22 +146,20 @@ async def _read_backups(request: web.Request) -> dict[str, object]:
         "kept": kept,
         "record": await asyncio.to_thread(read_record, box.directory.root),
         "copies": await asyncio.to_thread(find_copies, box),
-        "in_words": moment_formatter(request),
     }
 
 
-async def back_up(request: web.Request) -> web.StreamResponse:
+async def back_up(request: web.Request, _form: Form) -> web.StreamResponse:
     """`POST /portal/box/backup`: start a backup. The page shows its progress."""
     request.app[BACKING_UP].start(request.app[BOX])
     return see_other(request, "/box#backups")
 
 
-@show_errors_on(show_box, "recipient")
 async def send_test_email(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/test-letter`: send a test email with the saved settings."""
     recipient, language = form.text("recipient", 254), language_of(request)
     if not is_email(recipient):
-        raise field_error("recipient", "une adresse e-mail.", "an email address.")
+        raise field_invalid("recipient", "email")
     venue = (await request[LIVE].database.read(get_venue)).name
     subject = language.gettext("Test email from %(venue)s", venue=" ".join(venue.split()))
     text = language.gettext("This box can send emails. There is nothing more to do.")
@@ -189,7 +167,6 @@ async def send_test_email(request: web.Request, form: Form) -> web.StreamRespons
     return await show_box(request, outcome, recipient)
 
 
-@show_errors_on(show_box, "password")
 async def show_recovery_kit(request: web.Request, form: Form) -> web.Response:
     """`POST /portal/box/recovery-kit`: check the password and show the printable recovery kit."""
     await reauthenticate(request, form.secret("password"))
@@ -209,7 +186,6 @@ async def show_recovery_kit(request: web.Request, form: Form) -> web.Response:
     )
 
 
-@show_errors_on(show_box, "day")
 async def confirm(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/clock`: confirm that the system clock is right.
 
@@ -229,7 +205,7 @@ async def confirm(request: web.Request, form: Form) -> web.StreamResponse:
     return see_other(request, "/box", "clock-confirmed")
 
 
-async def restart(request: web.Request) -> web.Response:
+async def restart(request: web.Request, form: Form) -> web.Response:
     """`POST /portal/box/restart`: restart the box to apply the saved settings.
 
     Requests in progress are completed. New requests wait for one or two seconds. Afterwards, the
@@ -239,7 +215,7 @@ async def restart(request: web.Request) -> web.Response:
         return await show_box(request)
     await request[LIVE].database.write(record_audit, actor_of(request), "restarted")
     request.app[RESTART]()
-    back = "/portal/box/address" if request[FORM].text("page") == "address" else None
+    back = "/portal/box/address" if form.text("page") == "address" else None
     response = portal_page(request, "portal/box/restarting.html", {"back": back})
     response.force_close()  # the next request must reach the restarted box
     return response
@@ -287,7 +263,6 @@ def _setting(settings: Settings, name: str) -> object:
     return getattr(getattr(settings, section), item)
 
 
-@show_errors_on(show_box, "app_url", *_NUMBERS)
 async def save_settings(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/settings`: save general settings, which apply after the next restart."""
     return await save_changes(
@@ -300,7 +275,6 @@ async def save_settings(request: web.Request, form: Form) -> web.StreamResponse:
     )
 
 
-@show_errors_on(show_box, "host", "port", "security", "user", "sender")
 async def save_mail(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/mail`: save the mail server, which applies after the next restart.
 
@@ -360,25 +334,10 @@ async def save_changes(request: web.Request, changes: Changes, page: str = "/box
 def _field_error_of(changes: Iterable[str], failure: str) -> ValidationError:
     """Return an error for the form field whose setting is named in the message `failure`."""
     wrong = next((name for name in changes if failure.startswith(f"{name} is ")), None)
-    if wrong == "server.app_url":
-        return field_error(
-            "app_url",
-            "une adresse entière sans chemin, telle que https://box.example.com.",
-            "a whole address without a path, such as https://box.example.com.",
-        )
-    if wrong == "mail.sender":
-        return field_error(
-            "sender",
-            "l'adresse e-mail d'où partent les e-mails.",
-            "the email address that emails come from.",
-        )
-    if wrong is not None:
-        return field_error(wrong.partition(".")[2], "une valeur autorisée.", "an allowed value.")
-    return field_error(
-        "settings",
-        "un fichier settings.toml que la box peut modifier : voyez qui a installé la box.",
-        "a settings.toml that the box can change: ask the person who installed it.",
-    )
+    if wrong is None:
+        return field_invalid("settings", "settings_file")
+    rules = {"server.app_url": "app_url", "mail.sender": "mail_sender"}
+    return field_invalid(wrong.partition(".")[2], rules.get(wrong, "allowed_value"))
 
 
 async def steps_of(request: web.Request) -> list[tuple[str, bool]]:
@@ -398,7 +357,7 @@ async def steps_of(request: web.Request) -> list[tuple[str, bool]]:
     return [] if done >= set(STEPS) else [(name, name in done) for name in STEPS]
 
 
-async def close_first_run(request: web.Request) -> web.Response:
+async def close_first_run(request: web.Request, _form: Form) -> web.Response:
     """`POST /portal/box/setup-done`: hide the setup steps, even if some are not done yet."""
     await request[LIVE].database.write(close_setup)
     return see_other(request, "/tonight")

@@ -2,13 +2,13 @@
 
 import hashlib
 from contextlib import suppress
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 from datetime import datetime, timedelta, tzinfo
 
 from aiohttp import web
 from yarl import URL
 
-from appliance.core.errors import InvalidDate, InvalidWebhookUrl, NotFound
+from appliance.core.errors import InvalidDate, InvalidWebhookUrl, NotFound, field_invalid
 from appliance.database.connection import Reader
 from appliance.door.guest_pass import parse_access_code
 from appliance.http.request import ENVIRONMENT
@@ -21,7 +21,6 @@ from appliance.webhooks.deliveries import STATES
 from appliance.webhooks.delivery_log import (
     DeliveryFilter,
     DeliveryStory,
-    ListedDelivery,
     Selection,
     count_deliveries,
     get_delivery_story,
@@ -33,10 +32,10 @@ from appliance.webhooks.delivery_log import (
 from appliance.webhooks.endpoints import Endpoint, get_endpoint, list_endpoints
 from appliance.webhooks.payload import event_body
 from appliance.webhooks.url_policy import parse_target_url
-from web.portal.forms import Form, field_error, number_parameter
+from web.portal.forms import Form, number_parameter
 from web.portal.guard import id_of
 from web.portal.integrations import integrations_page
-from web.portal.responses import see_other, show_errors_on
+from web.portal.responses import see_other
 
 _WHICH = {"dead": ("dead",), "lost": ("dead", "cancelled"), "all": STATES}
 _FOREVER = 2**62
@@ -89,7 +88,7 @@ def _read_filter(form: Form, zone: tzinfo) -> DeliveryFilter:
 def _endpoint_id(form: Form) -> str | None:
     text = form.text("endpoint")
     if text and parse_uuid(text) is None:
-        raise field_error("endpoint", "une adresse de la liste.", "one of the list.")
+        raise field_invalid("endpoint", "of_list")
     return parse_uuid(text)
 
 
@@ -148,11 +147,10 @@ def _read_delivery(reader: Reader, delivery_id: str) -> dict[str, object]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _RequestText:
-    """A delivery's HTTP request, as text.
+def _request_text(reader: Reader, story: DeliveryStory, endpoint: Endpoint) -> dict[str, object]:
+    """Return the latest failed request, or else the request as it would be sent now, as text.
 
-    `kind` is one of:
+    Its `kind` is one of:
 
     - `sent`: this is the failed request that was sent at `at` (ms since 1970).
     - `gone`: there is no text, because the reservation no longer exists.
@@ -160,55 +158,38 @@ class _RequestText:
     - `now`: this is the request as it would be sent now, and its body differs from every delivered
       body.
     - `next`: this is the next request, and nothing has been delivered yet.
+
+    The template writes the headers of a request that would be sent now, to `receiver`.
     """
-
-    kind: str
-    at: int | None = None
-    head: str = ""
-    body: str = ""
-
-
-def _request_text(reader: Reader, story: DeliveryStory, endpoint: Endpoint) -> _RequestText:
-    """Return the latest failed request, or else the request as it would be sent now."""
     if story.failed_request is not None:
         at, request = story.failed_request
         head, _, body = request.partition(b"\r\n\r\n")
-        return _RequestText("sent", at, _text(head).replace("\r\n", "\n"), _text(body))
+        return {
+            "kind": "sent",
+            "at": at,
+            "head": _text(head).replace("\r\n", "\n"),
+            "body": _text(body),
+        }
     reservation_id = story.delivery.reservation_id
     reservation = None if reservation_id is None else find_reservation(reader, reservation_id)
     if reservation_id is not None and reservation is None:
-        return _RequestText("gone")
+        return {"kind": "gone"}
     body = event_body(story.due, reservation, get_venue(reader), endpoint)
     digests = {attempt.body_sha256 for attempt in story.attempts if attempt.outcome == "delivered"}
     kind = "same" if hashlib.sha256(body).digest() in digests else "now"
     if not (digests or story.delivery.replays or story.delivery.state == "delivered"):
         kind = "next"
-    return _RequestText(kind, None, _headers_text(story.delivery, len(body)), _text(body))
-
-
-def _headers_text(delivery: ListedDelivery, length: int) -> str:
-    """Return the request line and the headers that are the same in every attempt."""
-    try:
-        receiver = parse_target_url(delivery.endpoint_url, allow_http=True)
-    except InvalidWebhookUrl:
-        first = f"POST {delivery.endpoint_url} HTTP/1.1"
-    else:
-        first = f"POST {receiver.target} HTTP/1.1\nHost: {receiver.authority}"
-    return f"""{first}
-User-Agent: {USER_AGENT}
-Accept: */*
-Accept-Encoding: identity
-Content-Type: application/json
-X-Service-Event: {delivery.event_type}
-X-Service-Delivery: {delivery.id}
-Content-Length: {length}"""
+    receiver = None
+    with suppress(InvalidWebhookUrl):
+        receiver = parse_target_url(story.delivery.endpoint_url, allow_http=True)
+    return {"kind": kind, "receiver": receiver, "agent": USER_AGENT, "length": len(body),
+            "body": _text(body)}  # fmt: skip
 
 
 def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "backslashreplace")
 
 
-@show_errors_on(show_delivery)
 async def replay_one(request: web.Request, _form: Form) -> web.Response:
     """`POST …/deliveries/{id}/replay`: queue a delivery again.
 
@@ -239,7 +220,6 @@ async def ask_replay(request: web.Request) -> web.Response:
     return integrations_page(request, "replay", values)
 
 
-@show_errors_on(ask_replay)
 async def replay_many(request: web.Request, form: Form) -> web.Response:
     """`POST …/replay`: replay the selected deliveries.
 
@@ -249,7 +229,7 @@ async def replay_many(request: web.Request, form: Form) -> web.Response:
     database = request[ENVIRONMENT].database
     selection = _read_selection(form, database.peek(find_zone))
     if selection is None:
-        raise field_error("endpoint", "une adresse de la liste.", "one of the list.")
+        raise field_invalid("endpoint", "of_list")
     replayed = await replay_selected(database, selection)
     query = {"endpoint": selection.endpoint_id, "replayed": str(replayed)}
     return see_other(request, str(URL("/integrations/replay").with_query(query)))

@@ -43,9 +43,9 @@ from terminal_bridge.scanners.scanners import READERS
 from web.door_app import door_words
 from web.portal.box import steps_of
 from web.portal.cookies import LIVE, describe_device
-from web.portal.forms import FORM, Form, date_parameter, number_parameter
-from web.portal.guard import actor_of, id_of, write_as_staff
-from web.portal.responses import language_of, moment_formatter, portal_page, see_other, send_file
+from web.portal.forms import Form, date_parameter, number_parameter
+from web.portal.guard import actor_of, id_of, runs, write_as_staff
+from web.portal.responses import language_of, portal_page, see_other, send_file
 
 _KEY_DAYS_MAX = 365  # the page suggests a new signing key after a year
 
@@ -58,7 +58,6 @@ async def show_door(request: web.Request) -> web.Response:
         **await environment.database.read(_read),
         "readers": [each for each in scanners if each.settings.environment == environment.name],
         "results": _result_words(language_of(request)),
-        "in_words": moment_formatter(request),
         "version_of": _describe_version,
         "steps": await steps_of(request),
     }
@@ -71,36 +70,31 @@ async def show_terminal(request: web.Request) -> web.Response:
     values = {
         "terminal": terminal,
         "seen": terminal_mark(terminal.name, terminal.role),
-        "in_words": moment_formatter(request),
         "version_of": _describe_version,
     }
     return portal_page(request, "portal/door/terminal.html", values)
 
 
-async def edit(request: web.Request) -> web.Response:
+async def edit(request: web.Request, form: Form) -> web.Response:
     """`POST …/terminals/{id}`: change a terminal's name and role, from its next request on."""
-    terminal_id, form = _terminal_id(request), request[FORM]
-    name, role = _read_terminal(form)
-    await write_as_staff(request, edit_terminal, terminal_id, form.text("seen", 64), name, role)
+    terminal_id, seen = _terminal_id(request), form.text("seen", 64)
+    await write_as_staff(request, edit_terminal, terminal_id, seen, *_read_terminal(form))
     return see_other(request, "/door", "saved")
 
 
-async def revoke(request: web.Request) -> web.Response:
+async def revoke(request: web.Request, _form: Form) -> web.Response:
     """`POST …/terminals/{id}/revoke`: revoke a terminal. Its further requests are rejected."""
     await write_as_staff(request, revoke_terminal, _terminal_id(request))
     return see_other(request, "/door", "terminal-revoked")
 
 
-async def acknowledge(request: web.Request) -> web.Response:
-    """`POST …/conflicts/{id}/acknowledge`: mark a conflict as resolved."""
-    await write_as_staff(request, acknowledge_conflict, id_of(request))
-    return see_other(request, "/door", "conflict-seen")
+acknowledge = runs(acknowledge_conflict, "/door", "conflict-seen")
 
 
-async def offer(request: web.Request) -> web.Response:
+async def offer(request: web.Request, form: Form) -> web.Response:
     """`POST …/pair`: create a pairing code and show it once, as a QR code, digits and a link."""
     environment = request[ENVIRONMENT]
-    name, role = _read_terminal(request[FORM])
+    name, role = _read_terminal(form)
     offered = await write_as_staff(request, offer_pairing, name, role)
     base = terminal_base(environment.links, environment.settings.server)
     link = offered.link(base)
@@ -132,10 +126,10 @@ async def show_state(request: web.Request) -> web.Response:
     return portal_page(request, f"portal/door/pairing_{part}.html", values)
 
 
-async def issue(request: web.Request) -> web.Response:
+async def issue(request: web.Request, form: Form) -> web.Response:
     """`POST …/issue`: create a terminal for a scanner or an agent and show its token once."""
     environment = request[ENVIRONMENT]
-    name, role = _read_terminal(request[FORM])
+    name, role = _read_terminal(form)
     _, token = await write_as_staff(request, issue_terminal, name, role, language_of(request).code)
     base = terminal_base(environment.links, environment.settings.server)
     values = {"name": name, "token": token, "address": f"{base}/terminal/v1"}
@@ -152,17 +146,16 @@ async def show_keys(request: web.Request) -> web.Response:
         "keys": keys,
         "days": days,
         "is_old": days > _KEY_DAYS_MAX,
-        "in_words": moment_formatter(request),
     }
     return portal_page(request, "portal/door/keys.html", values)
 
 
-async def rotate(request: web.Request) -> web.Response:
+async def rotate(request: web.Request, _form: Form) -> web.Response:
     """`POST …/keys/rotate`: create a new signing key. Existing passes remain valid."""
     return await _rotate(request, leaked=False)
 
 
-async def replace_leaked(request: web.Request) -> web.Response:
+async def replace_leaked(request: web.Request, _form: Form) -> web.Response:
     """`POST …/keys/leaked`: replace a leaked signing key. Existing passes become invalid.
 
     Guests get their new pass when they open their link.
@@ -245,7 +238,6 @@ async def show_log(request: web.Request) -> web.Response:
         "page": page,
         "staff": await request[LIVE].database.read(staff_names),
         "results": _result_words(language_of(request)),
-        "in_words": moment_formatter(request),
     }
     return portal_page(request, "portal/door/log.html", values)
 

@@ -24,7 +24,7 @@ from web.portal.box import text_of
 from web.portal.cookies import LIVE, SESSION
 from web.portal.forms import date_parameter
 from web.portal.guard import find_living_session
-from web.portal.responses import language_of, moment_formatter, portal_page
+from web.portal.responses import language_of, page_values, render_page
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,17 +193,17 @@ async def _page(
     if environment.name == "live" and request[SESSION].person.may("manager"):
         alerts = await environment.database.read(list_alerts)
         problems = [text_of(describe(alert), language) for alert in alerts]
-    values: dict[str, object] = {
+    values = {
+        **page_values(request),
         "board": board,
         "problems": list(dict.fromkeys(problems)),
         "title": near.get(days_away) or language.short_date(board["day"]),
         "sees_guests": request[SESSION].person.may("host"),
-        "in_words": moment_formatter(request),
     }
     # A large board takes tens of milliseconds to render. Use a thread so that scans are not
     # delayed.
     template = f"portal/tonight/{template}.html"
-    return await asyncio.to_thread(portal_page, request, template, values)
+    return await asyncio.to_thread(render_page, request, template, values)
 
 
 async def board_events(request: web.Request) -> web.StreamResponse:

@@ -5,20 +5,32 @@ import re
 import unicodedata
 from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import fields, replace
 from datetime import date, timedelta
 from string import hexdigits
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiohttp import web
 from multidict import MultiDict
 
 from appliance.clock import Clock
-from appliance.core.errors import BodyTooLarge, FormTooLarge, InvalidDate, Rule, ValidationError
+from appliance.core.errors import (
+    RULES,
+    BodyTooLarge,
+    FormTooLarge,
+    InvalidDate,
+    Rule,
+    ValidationError,
+    check_length,
+    field_invalid,
+)
 from appliance.http.request import read_body
 from appliance.venue.model import parse_date
 from web.portal.cookies import SESSION
 
 TEXT_MAX = 10_000
+_FIELD_MAX = 500
+_INTEGER_MAX = 10**9
 _FIELDS_MAX = 1000
 _PARTS_MAX = 20
 _FORM = re.compile(r'application/x-www-form-urlencoded(; *charset="?utf-8"?)?', re.IGNORECASE)
@@ -26,6 +38,12 @@ _UPLOAD = re.compile(r"multipart/form-data; *boundary=([\w'()+,./:=?-]{1,70})", 
 _PART_NAME = re.compile(rb'Content-Disposition: form-data; name="([a-z_]{1,40})"', re.IGNORECASE)
 _PART_HEAD_MAX = 1000
 _ESCAPED = {(a + b).encode(): bytes([int(a + b, 16)]) for a in hexdigits for b in hexdigits}
+
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
 
 
 class UnsupportedForm(ValidationError):
@@ -49,26 +67,25 @@ class Form:
         value = " ".join(self._fields.get(name, "").split())
         return _checked(value, name, longest)
 
-    def needed(self, name: str, rule_fr: str, rule: str, longest: int = 200) -> str:
+    def needed(self, name: str, rule: str, longest: int = 200) -> str:
         """Return a required field as one line, like `text`.
 
-        Raises ValidationError if the field is empty. The error message contains `rule`, or
-        `rule_fr` in French.
+        Raises ValidationError if the field is empty, with a rule from refusals.toml.
         """
         value = self.text(name, longest)
         if not value:
-            raise ValidationError.of(name, Rule(f"il faut {rule_fr}", f"please give {rule}"))
+            raise field_invalid(name, rule)
         return value
 
     def name(self, longest: int = 200) -> str:
         """Return the required field called `name`. Raises ValidationError if it is empty."""
-        return self.needed("name", "un nom.", "a name.", longest)
+        return self.needed("name", "a_name", longest)
 
     def one_of(self, name: str, choices: Collection[str]) -> str:
         """Return the field's value. Raises ValidationError if it is not one of `choices`."""
         value = self._fields.get(name, "")
         if value not in choices:
-            raise field_error(name, "un choix de la liste.", "one of the list.")
+            raise field_invalid(name, "of_list")
         return value
 
     def lines(self, name: str, longest: int = TEXT_MAX) -> str:
@@ -98,8 +115,25 @@ class Form:
         """Return the selected weekdays (0 = Sunday). Raises ValidationError if one is invalid."""
         days = self.all("days")
         if not set(days) <= set("0123456"):
-            raise field_error("days", "des jours de la semaine.", "weekdays.")
+            raise field_invalid("days", "a_day")
         return tuple(sorted({int(day) for day in days}))
+
+    def fill(self, entry: T) -> T:
+        """Return a copy of the dataclass `entry` with the values of the form.
+
+        Reads fields of the types str, `str | None`, int and bool, except `id`.
+        """
+        changes: dict[str, object] = {}
+        for name, kind in ((field.name, field.type) for field in fields(entry)):
+            if kind is bool:
+                changes[name] = self.checked(name)
+            elif kind is int:
+                changes[name] = self.integer(name, 0, _INTEGER_MAX)
+            elif kind is str and name != "id":
+                changes[name] = self.text(name, _FIELD_MAX)
+            elif kind == str | None:
+                changes[name] = self.text(name, _FIELD_MAX) or None
+        return replace(entry, **changes)
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return all (name, value) pairs in form order, for a page that submits the form again."""
@@ -118,13 +152,7 @@ class Form:
         digits = text.removeprefix("-")
         fits = digits.isascii() and digits.isdecimal() and len(digits) <= 12
         if not fits or not smallest <= int(text) <= largest:
-            raise field_error(
-                name,
-                "un nombre entier de {smallest} à {largest}.",
-                "a whole number from {smallest} to {largest}.",
-                smallest=smallest,
-                largest=largest,
-            )
+            raise field_invalid(name, "whole_number_from", smallest=smallest, largest=largest)
         return int(text)
 
 
@@ -144,13 +172,12 @@ async def read_form(request: web.Request, *, takes_files: bool = False) -> Form:
         return Form(())
     upload = _UPLOAD.fullmatch(kind) if takes_files else None
     if upload is None and _FORM.fullmatch(kind) is None:
-        rule = Rule("il faut un formulaire de cette page.", "please give a form of this page.")
-        raise UnsupportedForm.of("form", rule)
+        raise UnsupportedForm.of("form", Rule(*RULES["form_of_page"]))
     try:
         raw = await read_body(request)
     except BodyTooLarge:
         raise FormTooLarge from None
-    unreadable = field_error("form", "un formulaire lisible.", "a form that can be read.")
+    unreadable = field_invalid("form", "form_readable")
     if raw is None:
         raise unreadable
     try:
@@ -213,18 +240,10 @@ def number_parameter(request: web.Request, name: str) -> int | None:
     return int(text) if re.fullmatch("[0-9]{1,15}", text) else None
 
 
-def field_error(field: str, rule_fr: str, rule: str, **blanks: object) -> ValidationError:
-    """Return an error for the given field. `blanks` are the values of the rule's placeholders."""
-    return ValidationError.of(field, Rule(f"il faut {rule_fr}", f"please give {rule}", blanks))
-
-
 def _checked(value: str, name: str, longest: int) -> str:
-    if len(value) > longest:
-        raise field_error(
-            name, "{longest} caractères au plus.", "at most {longest} characters.", longest=longest
-        )
+    check_length(value, name, longest)
     if any(unicodedata.category(c) in {"Cc", "Cs"} and c not in "\n\t" for c in value):
-        raise field_error(name, "un texte lisible.", "text that can be read.")
+        raise field_invalid(name, "text_readable")
     return value
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cached_property, partial, wraps
 from typing import TypeVar
 
 import argon2
@@ -27,9 +27,9 @@ from appliance.staff.sign_in import (
 from web.guest.responses import page
 from web.middleware import SECURE, SERVICES, Services
 from web.portal.cookies import LIVE, SESSION, device_secret, session_secret
-from web.portal.forms import FORM, ONCE, read_form
-from web.portal.navigation import SAFE, Handler, PortalRoute, nearest_page
-from web.portal.responses import Declined, language_of, problem_page, see_other
+from web.portal.forms import FORM, ONCE, Form, read_form
+from web.portal.navigation import SAFE, FormHandler, Handler, PortalRoute, nearest_page
+from web.portal.responses import REFUSED, Declined, language_of, problem_page, see_other
 
 T = TypeVar("T")
 
@@ -63,21 +63,32 @@ def guarded(route: PortalRoute, services: Services, live: Environment) -> Handle
 
 
 async def _handle_form(request: web.Request, route: PortalRoute) -> web.StreamResponse:
-    """Read the form and run the route's handler.
+    """Read the form and run the route's handler. If it fails, show the form's page with the error.
 
     A form with a token in its hidden field `once` is processed only once, even if it is sent
     repeatedly.
     """
     form = request[FORM] = await read_form(request, takes_files=route.takes_files)
-    token = form.text("once", 64)
-    if not token:
-        return await route.handler(request)
+    token, act = form.text("once", 64), partial(route.handler, request, form)
 
     async def show() -> web.StreamResponse:
         return see_other(request, nearest_page(request).partition("/portal")[2])
 
-    act, form_id = partial(route.handler, request), f"{request.path} {token}"
-    return await request.app[ONCE].answer(request[SESSION].id, form_id, act, show)
+    try:
+        if not token:
+            return await act()
+        form_id = f"{request.path} {token}"
+        return await request.app[ONCE].answer(request[SESSION].id, form_id, act, show)
+    except StaffRoleMissing:
+        raise
+    except (ApiError, Declined) as refusal:
+        if route.page is None or "HX-Request" in request.headers:
+            raise  # htmx keeps the entered values in the page
+        request[REFUSED] = refusal
+        shown = await route.page(request)
+        if shown.status != refusal.status:  # a redirect, which would lose the error
+            raise
+        return shown
 
 
 def find_living_session(request: web.Request, live: Environment) -> Session | None:
@@ -107,6 +118,22 @@ async def write_as_staff(
     """Run `action` in a transaction, with the signed-in staff member as `actor`."""
     database = request[ENVIRONMENT].database
     return await database.write(action, *args, actor=actor_of(request), **kwargs)
+
+
+def runs(action: Callable[..., object], back: str, note: str = "saved") -> FormHandler:
+    """Return a handler that runs `action` on the object in the URL path and redirects to `back`.
+
+    `action` gets the object's id and the signed-in staff member as `actor`. `back` may contain
+    `{id}`.
+    """
+
+    @wraps(action)
+    async def handle(request: web.Request, _form: Form) -> web.StreamResponse:
+        object_id = id_of(request)
+        await write_as_staff(request, action, object_id)
+        return see_other(request, back.format(id=object_id), note)
+
+    return handle
 
 
 def id_of(request: web.Request) -> str:

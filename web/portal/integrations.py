@@ -19,7 +19,7 @@ from appliance.api_keys import (
     revoke_key,
     rotate_key,
 )
-from appliance.core.errors import ChangedMeanwhile, EndpointIsInactive, NotFound
+from appliance.core.errors import ChangedMeanwhile, EndpointIsInactive, NotFound, field_invalid
 from appliance.database.connection import Reader, Transaction
 from appliance.http.request import ENVIRONMENT, recheck_authorisation
 from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
@@ -44,9 +44,9 @@ from appliance.webhooks.endpoints import (
     trust_receiver,
 )
 from web.middleware import SERVICES
-from web.portal.forms import FORM, ONCE, Form, field_error
-from web.portal.guard import id_of, write_as_staff
-from web.portal.responses import REFUSED, moment_formatter, portal_page, see_other, show_errors_on
+from web.portal.forms import FORM, ONCE, Form
+from web.portal.guard import id_of, runs, write_as_staff
+from web.portal.responses import REFUSED, portal_page, see_other
 
 _KEY_NAME_MAX = 80
 _URL_MAX = 4000
@@ -66,7 +66,6 @@ def integrations_page(
     """
     environment = request[ENVIRONMENT]
     common = {
-        "moment": moment_formatter(request),
         "now": environment.database.clock.now(),
         "conditions": [alert.name for alert in environment.database.peek(list_alerts)],
         "room": f"{environment.prefix}/portal/integrations",
@@ -159,11 +158,9 @@ async def new_key(request: web.Request) -> web.Response:
     return integrations_page(request, "new_key", values)
 
 
-@show_errors_on(new_key)
 async def create_key(request: web.Request, form: Form) -> web.Response:
     """`POST …/keys`: create an API key and show it once."""
-    name = form.needed("name", "un nom : à qui appartient cette clé ?", "a name: whose key is it?",
-                       _KEY_NAME_MAX)  # fmt: skip
+    name = form.needed("name", "key_name", _KEY_NAME_MAX)
     environment_name = request[ENVIRONMENT].name
     issued = await write_as_staff(request, issue_key, environment_name, name, _scopes(form))
     return _show_once(request, f"keys/{issued.id}", issued.id, issued.key)
@@ -195,14 +192,14 @@ def _read_key(reader: Reader, key_id: str) -> dict[str, Any]:
     }
 
 
-async def rotate_one(request: web.Request) -> web.Response:
+async def rotate_one(request: web.Request, form: Form) -> web.Response:
     """`POST …/keys/{id}/rotate`: create a successor to an API key and show it once."""
-    ends, environment_name = request[FORM].text("old") == "ends", request[ENVIRONMENT].name
+    ends, environment_name = form.text("old") == "ends", request[ENVIRONMENT].name
     issued = await write_as_staff(request, rotate_key, environment_name, id_of(request), ends=ends)
     return _show_once(request, f"keys/{issued.id}", issued.id, issued.key)
 
 
-async def revoke_one(request: web.Request) -> web.Response:
+async def revoke_one(request: web.Request, _form: Form) -> web.Response:
     """`POST …/keys/{id}/revoke`: revoke an API key. Its further calls are rejected."""
     key_id = id_of(request)
     if not await write_as_staff(request, revoke_key, key_id):
@@ -233,7 +230,7 @@ def _scopes(form: Form) -> tuple[str, ...]:
         return SCOPES if access == "all" else READ_ONLY_SCOPES
     chosen = tuple(scope for scope in SCOPES if scope in form.all("scope"))
     if not chosen:
-        raise field_error("scope", "au moins un droit.", "at least one right.")
+        raise field_invalid("scope", "a_right")
     return chosen
 
 
@@ -257,7 +254,6 @@ async def new_endpoint(request: web.Request) -> web.Response:
     return integrations_page(request, "new_endpoint", values)
 
 
-@show_errors_on(new_endpoint)
 async def create_endpoint(request: web.Request, form: Form) -> web.Response:
     """`POST …/endpoints`: register a webhook endpoint and show its secret once.
 
@@ -309,7 +305,6 @@ def _read_endpoint(reader: Reader, endpoint_id: str) -> dict[str, object]:
     }
 
 
-@show_errors_on(show_endpoint)
 async def activate_one(request: web.Request, _form: Form) -> web.Response:
     """`POST …/activate`: check the endpoint's URL again and activate the endpoint."""
     endpoint = await request[ENVIRONMENT].database.read(get_endpoint, id_of(request))
@@ -319,13 +314,6 @@ async def activate_one(request: web.Request, _form: Form) -> web.Response:
     return _to_endpoint(request, "endpoint-activated")
 
 
-async def deactivate_one(request: web.Request) -> web.Response:
-    """`POST …/deactivate`: deactivate an endpoint and cancel its queued deliveries."""
-    await write_as_staff(request, deactivate_endpoint, id_of(request))
-    return _to_endpoint(request, "endpoint-deactivated")
-
-
-@show_errors_on(show_endpoint)
 async def choose_for_one(request: web.Request, form: Form) -> web.Response:
     """`POST …/events`: set the event types that an endpoint receives."""
     endpoint_id, events = id_of(request), parse_event_types(form.all("event"), _EVENT_TYPES)
@@ -334,18 +322,21 @@ async def choose_for_one(request: web.Request, form: Form) -> web.Response:
     return _to_endpoint(request, "endpoint-events-chosen")
 
 
-async def restrict_one(request: web.Request) -> web.Response:
+deactivate_one = runs(deactivate_endpoint, "/integrations/endpoints/{id}", "endpoint-deactivated")
+revoke_old = runs(revoke_old_secret, "/integrations/endpoints/{id}", "old-secret-revoked")
+
+
+async def restrict_one(request: web.Request, form: Form) -> web.Response:
     """`POST …/references`: choose whose `externalRef` values an endpoint receives.
 
     These are either the values of all partners or only those of the endpoint's own partner. The
     choice applies from the next delivery attempt.
     """
-    own_refs = request[FORM].text("references") == "own"
+    own_refs = form.text("references") == "own"
     await write_as_staff(request, restrict_references, id_of(request), own_refs=own_refs)
     return _to_endpoint(request, "saved")
 
 
-@show_errors_on(show_endpoint)
 async def roll_one(request: web.Request, form: Form) -> web.Response:
     """`POST …/roll`: create a new secret and show it once.
 
@@ -378,13 +369,6 @@ def _fingerprint(endpoint: Endpoint) -> str:
     return hashlib.sha256(repr((endpoint.secret, endpoint.events)).encode()).hexdigest()[:12]
 
 
-async def revoke_old(request: web.Request) -> web.Response:
-    """`POST …/revoke-old-secret`: immediately stop signing with an endpoint's old secret."""
-    await write_as_staff(request, revoke_old_secret, id_of(request))
-    return _to_endpoint(request, "old-secret-revoked")
-
-
-@show_errors_on(show_endpoint)
 async def trust_one(request: web.Request, form: Form) -> web.Response:
     """`POST …/trust`: set what an endpoint's TLS certificate is checked against.
 
@@ -397,7 +381,6 @@ async def trust_one(request: web.Request, form: Form) -> web.Response:
     return _to_endpoint(request, "saved")
 
 
-@show_errors_on(show_endpoint)
 async def send_test(request: web.Request, _form: Form) -> web.Response:
     """`POST …/test`: queue a signed `webhook.test` event and show its delivery."""
     delivery_ids = await request[ENVIRONMENT].database.write(send_test_event, id_of(request))

@@ -8,28 +8,31 @@ from aiohttp import web
 
 from appliance.core.i18n import mark as _
 from appliance.staff.model import StaffMember
+from web.portal.forms import Form
 
 SAFE = frozenset({"GET", "HEAD"})
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+FormHandler = Callable[[web.Request, Form], Awaitable[web.StreamResponse]]
 StaffRole = Literal["owner", "manager", "host", "door"]
 
 
 @dataclass(frozen=True, slots=True)
 class PortalRoute:
-    """A portal route. `path` starts with `/portal`.
+    """A portal route. `path` starts with `/portal`. The handler of a POST also gets the form.
 
     `role` is the lowest role that may use the route. If `live_only` is true, the route exists only
     in the live environment, like the routes for staff accounts. Other routes also exist under
     `/test`.
-    `takes_files` is true if the form may be multipart.
+    `takes_files` is true if the form may be multipart. `page` shows a form again if it is rejected.
     """
 
     method: Literal["GET", "POST"]
     path: str
     role: StaffRole
-    handler: Handler
+    handler: Callable[..., Awaitable[web.StreamResponse]]
     live_only: bool = False
     takes_files: bool = False
+    page: Handler | None = None
 
 
 @dataclass(frozen=True, slots=True)

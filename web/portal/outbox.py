@@ -18,9 +18,7 @@ from appliance.reservations.email_queue import list_emails
 from appliance.reservations.request import parse_uuid
 from web.api.authentication import Gate
 from web.middleware import SECURE
-from web.rendering import (
-    TEMPLATES,
-)
+from web.rendering import TEMPLATES
 
 _SCOPE = "reservations:read"
 _SHOWN = 200

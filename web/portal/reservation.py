@@ -1,15 +1,14 @@
 """The page `/portal/reservations/{id}`: a reservation and the staff's actions on it."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from appliance.core.errors import ApiError, NotFound, UnusualAmount
+from appliance.core.errors import ApiError, NotFound, UnusualAmount, field_invalid
 from appliance.core.i18n import isolate
 from appliance.database.connection import Reader
 from appliance.door.check_in import check_in_by_staff, undo_by_staff
@@ -38,18 +37,16 @@ from appliance.reservations.rows import (
 from appliance.staff.audit_log import record_audit
 from appliance.venue.rows import find_table, find_tonight, get_venue, list_tables
 from web.portal.cookies import LIVE
-from web.portal.forms import FORM, Form, field_error
+from web.portal.forms import FORM, Form
 from web.portal.guard import actor_of, id_of, staff_of, write_as_staff
-from web.portal.navigation import Handler
+from web.portal.navigation import FormHandler
 from web.portal.reservation_form import STATUS_WORDS, confirms_guests, read_guest
 from web.portal.responses import (
     REFUSED,
     Declined,
     download_headers,
     language_of,
-    moment_formatter,
     portal_page,
-    refusal_text,
     see_other,
 )
 
@@ -62,46 +59,24 @@ class _NotAdmitted(Declined):
     """Raised if a check-in was rejected, but staff may repeat it with a reason to override this."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Rejected:
-    """A rejected form's name, entered values and error. Empty if no form was rejected."""
-
-    form: str = ""
-    typed: Mapping[str, str] = field(default_factory=dict)
-    refusal: ApiError | Declined | None = None
-    problem: str = ""
-
-    @property
-    def may_override(self) -> bool:
-        """Return whether staff may send the form again with a reason or a confirmation."""
-        return isinstance(self.refusal, UnusualAmount | _NotAdmitted)
-
-    def of(self, form: str) -> Mapping[str, str]:
-        """Return the submitted values if `form` was the rejected form, otherwise no values."""
-        return self.typed if form == self.form else {}
-
-
 async def show_reservation(request: web.Request) -> web.Response:
     """`GET /portal/reservations/{id}`: show a reservation.
 
     `?part=1` returns a partial page for the drawer on the board.
     """
-    environment, refusal = request[ENVIRONMENT], request.get(REFUSED)
-    rejected = _Rejected()
-    if refusal is not None:
-        name, problem = request.path.rpartition("/")[2], refusal_text(refusal, language_of(request))
-        rejected = _Rejected(name, request[FORM].typed(), refusal, problem)
+    environment = request[ENVIRONMENT]
     detail = await environment.database.read(_read, id_of(request))
     is_part = "part" in request.query or "HX-Request" in request.headers
     values = {
         "detail": detail,
         "r": detail["reservation"],
         "names": await request[LIVE].database.read(staff_names),
-        "in_words": moment_formatter(request),
         "isolate": isolate,
         "statuses": STATUS_WORDS,
         "token": environment.database.tokens.new_link_secret(),
-        "sent": rejected,
+        "rejected": request.path.rpartition("/")[2] if REFUSED in request else "",
+        # Staff may send the form again with a reason or a confirmation.
+        "may_confirm": isinstance(request.get(REFUSED), UnusualAmount | _NotAdmitted),
         "heading": 1 if _is_own_page(request) else 2,
         "sees_guests": staff_of(request).may("host"),
     }
@@ -145,16 +120,16 @@ def _is_own_page(request: web.Request) -> bool:
     return "part" not in request.query
 
 
-def _form(act: Act) -> Handler:
+def _form(act: Act) -> FormHandler:
     """Wrap a form's action: run it, then show the reservation.
 
     If the action fails, the page shows the error and the entered values.
     """
 
     @wraps(act)
-    async def handle(request: web.Request) -> web.StreamResponse:
+    async def handle(request: web.Request, form: Form) -> web.StreamResponse:
         try:
-            await act(request, request[FORM])
+            await act(request, form)
         except NotFound:
             raise
         except (ApiError, Declined) as refusal:
@@ -210,7 +185,7 @@ async def void(request: web.Request, form: Form) -> None:
     """`POST …/void`: void a payment. A reason is required."""
     reason = form.text("reason")
     if not reason:
-        raise field_error("void_reason", "un motif.", "a reason.")
+        raise field_invalid("void_reason", "a_reason")
     await _run_action(request, as_seen, void_payment, form.text("payment", 64), reason=reason)
 
 
@@ -236,7 +211,7 @@ async def check_in_one(request: web.Request, form: Form) -> None:
 @_form
 async def undo_one(request: web.Request, form: Form) -> None:
     """`POST …/undo`: undo the latest check-in. A reason is required."""
-    reason, seen = form.needed("reason", "un motif.", "a reason."), _seen(form)
+    reason, seen = form.needed("reason", "a_reason"), _seen(form)
     await request[ENVIRONMENT].database.write(
         as_seen, id_of(request), seen, undo_by_staff, staff_of(request), reason
     )
@@ -257,7 +232,7 @@ def _seen(form: Form) -> int:
     return form.integer("seen", 1, 2**31)
 
 
-def form_without_fields(action: Callable[..., object]) -> Handler:
+def form_without_fields(action: Callable[..., object]) -> FormHandler:
     """Return a handler that runs `action` on the reservation in the URL path."""
 
     async def act(request: web.Request, _: Form) -> None:

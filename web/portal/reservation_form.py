@@ -7,7 +7,7 @@ from typing import Any
 from aiohttp import web
 
 from appliance.clock import HOUR_MS
-from appliance.core.errors import FormUsed, InvalidDate, InvalidSlot, InvalidTable
+from appliance.core.errors import FormUsed, InvalidDate, InvalidSlot, InvalidTable, field_invalid
 from appliance.core.i18n import mark as _
 from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT
@@ -33,15 +33,9 @@ from appliance.venue.rows import (
     list_tables,
 )
 from web.guest.responses import emails_are_sent
-from web.portal.forms import FORM, Form, field_error
+from web.portal.forms import FORM, Form
 from web.portal.guard import actor_of
-from web.portal.responses import (
-    REFUSED,
-    language_of,
-    portal_page,
-    see_other,
-    show_errors_on,
-)
+from web.portal.responses import REFUSED, language_of, portal_page, see_other
 from web.rendering import LANGUAGES
 
 STATUS_WORDS = {
@@ -92,13 +86,11 @@ async def show_new(request: web.Request) -> web.Response:
         "emails_are_sent": emails_are_sent(environment),
         "letter_languages": request.config_dict[LANGUAGES].all(),
         "token": typed.get("token") or environment.database.tokens.new_link_secret(),
-        "refusal": refusal,
         "statuses": STATUS_WORDS,
     }
     return portal_page(request, "portal/reservations/new.html", values)
 
 
-@show_errors_on(show_new)
 async def make_new(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST …/new`: create a reservation, or only show free tables if the field `offer` is set."""
     environment, letter = request[ENVIRONMENT], form.checked("letter")
@@ -140,7 +132,7 @@ def _read_booking(form: Form, language: str) -> Booking:
     day = parse_date(form.text("date"))
     if day is None:
         raise InvalidDate(field="date")
-    slot = form.needed("slot", "l'heure.", "a time.")
+    slot = form.needed("slot", "a_time")
     if slot != _WHOLE and not is_slot(slot):
         raise InvalidSlot(field="slot")
     table_id = parse_uuid(form.text("table"))
@@ -149,7 +141,7 @@ def _read_booking(form: Form, language: str) -> Booking:
     guest = read_guest(form)
     check_amendment(guest)
     if form.checked("letter") and guest.customer_email is None:
-        raise field_error("letter", "une adresse e-mail.", "an email address.")
+        raise field_invalid("letter", "email")
     members = asdict(guest)
     del members["vip"]
     return Booking(

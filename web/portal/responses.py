@@ -1,56 +1,21 @@
 """Build the portal's responses: pages, parts of pages for htmx, errors, redirects and files."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import date, datetime
-from functools import partial, wraps
 from typing import ClassVar
-from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
 from appliance.core.errors import ApiError, NotFound, StaffRoleMissing, ValidationError
 from appliance.core.i18n import Language, isolate, set_french
-from appliance.core.i18n import mark as _
 from appliance.http.request import ENVIRONMENT
 from appliance.http.security_headers import page_headers
 from appliance.venue.rows import find_zone
 from web.portal.cookies import SESSION
-from web.portal.forms import FORM, Form
-from web.portal.navigation import SAFE, Handler, areas_for, nearest_page, same_page
-from web.rendering import (
-    LANGUAGES,
-    render,
-)
-
-# The labels of form fields, for errors that are shown at the top of the page.
-_LABELS: Mapping[str, str] = {
-    "access": _("Rights"),
-    "ca": _("Certificates of the authority (PEM)"),
-    "capacity_max": _("Maximum guests"),
-    "capacity_min": _("Minimum guests"),
-    "customer_email": _("Email"),
-    "customer_name": _("The name"),
-    "customer_phone": _("Phone"),
-    "endpoint": _("Endpoint"),
-    "first": _("First day"),
-    "from": _("From"),
-    "guests": _("Guests"),
-    "last": _("Last day"),
-    "minimum_spend": _("Minimum spend"),
-    "name": _("The name"),
-    "notes": _("Notes"),
-    "number": _("Number"),
-    "pin": _("SHA-256 fingerprint"),
-    "reason": _("Reason"),
-    "role": _("Role"),
-    "scope": _("Rights"),
-    "slot": _("Time"),
-    "to": _("To"),
-    "type": _("Type"),
-    "which": _("Which deliveries"),
-}
-
+from web.portal.forms import FORM
+from web.portal.navigation import SAFE, areas_for, nearest_page, same_page
+from web.rendering import LANGUAGES, render
 
 HEADERS = page_headers(img_src="'self' data:")
 _WRITE_SECONDS = 5.0  # limit per write, because a browser that reads nothing delays a shutdown
@@ -69,44 +34,21 @@ class Declined(Exception):
 
 REFUSED: web.RequestKey["ApiError | Declined"] = web.RequestKey("refused")
 """The error that the response shows. Set only if the request has failed."""
-_FIELDS: web.RequestKey[Collection[str]] = web.RequestKey("fields")
-Act = Callable[[web.Request, Form], Awaitable[web.StreamResponse]]
-
-
-def show_errors_on(page: Handler, *fields: str) -> Callable[[Act], Handler]:
-    """Wrap a form's handler. If it fails, show `page` with the entered values and the error.
-
-    If the error's field is one of `fields`, the error is shown beside it (template variable
-    `wrong`), otherwise at the top of the page (`problem`). The variable `typed` contains the
-    entered values.
-    """
-
-    def around(act: Act) -> Handler:
-        @wraps(act)
-        async def handle(request: web.Request) -> web.StreamResponse:
-            try:
-                return await act(request, request[FORM])
-            except (ApiError, Declined) as refusal:
-                if "HX-Request" in request.headers:  # htmx keeps the entered values in the page
-                    raise
-                request[REFUSED], request[_FIELDS] = refusal, fields
-            return await page(request)
-
-        return handle
-
-    return around
+_BESIDE_FIELD = 'id="refused"'  # in refused.html
 
 
 def portal_page(
     request: web.Request, template: str, values: Mapping[str, object], status: int = 200
 ) -> web.Response:
-    """Return a page, or a partial page for htmx, in the staff member's language.
+    """Return a page, or a partial page for htmx, in the staff member's language."""
+    return render_page(request, template, {**page_values(request), **values}, status)
 
-    If the request has failed (REFUSED), the page shows the error and has its status and headers.
-    """
+
+def page_values(request: web.Request) -> dict[str, object]:
+    """Return the values that all portal pages use."""
     language, environment = language_of(request), request[ENVIRONMENT]
     person = request[SESSION].person
-    frame: dict[str, object] = {
+    values: dict[str, object] = {
         "person": person,
         "base": f"{environment.prefix}/portal",
         "areas": areas_for(person, environment.name),
@@ -114,42 +56,52 @@ def portal_page(
         "again": same_page(request),
         # The URL of a POST may still have the note about an earlier action. Do not show it again.
         "note": request.query.get("note") if request.method == "GET" else None,
+        "refusal": request.get(REFUSED),
         "wrong": None,
         "problem": None,
         "typed": request[FORM].typed() if REFUSED in request and FORM in request else {},
         "as_date": date.fromisoformat,
+        "in_words": moment_formatter(request),
         "once_token": environment.database.tokens.new_link_secret(),
     }
-    headers = {**HEADERS, "Content-Language": language.code}
     refusal = request.get(REFUSED)
     if refusal is not None:
-        sentence, status = refusal_text(refusal, language), refusal.status
-        if refusal.field in request.get(_FIELDS, ()):
-            frame["wrong"] = (refusal.field, rule_text(refusal, language) or sentence)
-        else:
-            frame["problem"] = sentence
-        headers |= refusal.headers
+        values["problem"] = refusal_text(refusal, language)
+        values["wrong"] = (refusal.field, values["problem"])
+    return values
+
+
+def render_page(
+    request: web.Request, template: str, values: dict[str, object], status: int = 200
+) -> web.Response:
+    """Return the template, filled with `values`, which include those from `page_values`.
+
+    If the request has failed (REFUSED), the page has the error's status and headers. The error is
+    shown beside its field (template variable `wrong`) if the page has this field, otherwise at the
+    top of the page (`problem`).
+    """
+    language, refusal = language_of(request), request.get(REFUSED)
+    headers = {**HEADERS, "Content-Language": language.code}
+    if refusal is None:
+        text = render(request, template, language, values)
+    else:
+        status, headers = refusal.status, headers | refusal.headers
+        text = render(request, template, language, {**values, "problem": None})
+        if _BESIDE_FIELD not in text:
+            text = render(request, template, language, {**values, "wrong": None})
     return web.Response(
-        text=render(request, template, language, {**frame, **values}),
-        status=status,
-        content_type="text/html",
-        charset="utf-8",
-        headers=headers,
+        text=text, status=status, content_type="text/html", charset="utf-8", headers=headers
     )
 
 
 def problem_page(request: web.Request, refusal: ApiError | Declined) -> web.Response:
     """Return a page that shows the error, or a partial page for htmx."""
     request[REFUSED] = refusal
-    language, is_read = language_of(request), request.method in SAFE
+    is_read = request.method in SAFE
     part = "HX-Request" in request.headers
     if is_read and not part and refusal.status == NotFound.status:
         return portal_page(request, "portal/unknown.html", {})
-    values = {
-        "problem": (part and rule_text(refusal, language)) or refusal_text(refusal, language),
-        "field": refusal.field,
-        "looked_at": is_read,
-    }
+    values = {"field": refusal.field, "looked_at": is_read}
     response = portal_page(request, f"portal/problem{'_part' if part else ''}.html", values)
     if part:  # replace the page's error message instead of the element that htmx would update
         response.headers["HX-Retarget"] = "#problem"
@@ -158,29 +110,17 @@ def problem_page(request: web.Request, refusal: ApiError | Declined) -> web.Resp
 
 
 def refusal_text(refusal: ApiError | Declined, language: Language) -> str:
-    """Return the error message in `language`. If a field is wrong, the message names it."""
+    """Return the error message in `language`. If a field is wrong, this is the rule it breaks."""
     if isinstance(refusal, Declined):
         return refusal.sentence
-    rule, label = _fill_rule(refusal, language), _LABELS.get(refusal.field or "")
-    if rule is not None and label is not None:
-        return language.gettext("%(field)s: %(rule)s", field=language.gettext(label), rule=rule)
+    rule = refusal.rule if isinstance(refusal, ValidationError) else None
     if rule is not None:
-        return rule[:1].upper() + rule[1:]
+        text = _fill(rule.french, rule.english, rule.blanks, language)
+        return text[:1].upper() + text[1:]
     details = refusal.details
     if isinstance(refusal, StaffRoleMissing):
         details = {"role": language.gettext(str(details["role"]).capitalize())}
     return _fill(refusal.french, refusal.english, details, language)
-
-
-def rule_text(refusal: ApiError | Declined, language: Language) -> str | None:
-    """Return the rule that a field's value breaks, or None if no field is wrong."""
-    rule = _fill_rule(refusal, language)
-    return None if rule is None else rule[:1].upper() + rule[1:]
-
-
-def _fill_rule(refusal: ApiError | Declined, language: Language) -> str | None:
-    rule = refusal.rule if isinstance(refusal, ValidationError) else None
-    return None if rule is None else _fill(rule.french, rule.english, rule.blanks, language)
 
 
 def _fill(french: str, english: str, blanks: Mapping[str, object], language: Language) -> str:
@@ -232,25 +172,22 @@ def language_of(request: web.Request) -> Language:
     return languages.get(request[SESSION].person.language)
 
 
-def moment(
-    at: int | None, now: int, zone: ZoneInfo, language: Language, *, seconds: bool = False
-) -> str:
-    """Format `at` (ms since 1970) in venue time, such as `sam. 21 nov. 19:05`. Return "" for None.
-
-    The year is included unless it is the current year at `now`.
-    """
-    if at is None:
-        return ""
-    then, today = (datetime.fromtimestamp(each / 1000, zone) for each in (at, now))
-    day = language.short_date(then.date(), year=then.year != today.year)
-    return f"{day} {then:{'%H:%M:%S' if seconds else '%H:%M'}}"
-
-
 def moment_formatter(request: web.Request) -> Callable[..., str]:
-    """Return `moment` with `now`, `zone` and `language` preset for this request."""
-    database = request[ENVIRONMENT].database
+    """Return a function that formats a time (ms since 1970) as `sam. 21 nov. 19:05`, in venue time.
+
+    The year is included unless it is the current year. For None, the function returns "".
+    """
+    database, language = request[ENVIRONMENT].database, language_of(request)
     now, zone = database.peek(lambda reader: (reader.now, find_zone(reader)))
-    return partial(moment, now=now, zone=zone, language=language_of(request))
+
+    def moment(at: int | None, *, seconds: bool = False) -> str:
+        if at is None:
+            return ""
+        then, today = (datetime.fromtimestamp(each / 1000, zone) for each in (at, now))
+        day = language.short_date(then.date(), year=then.year != today.year)
+        return f"{day} {then:{'%H:%M:%S' if seconds else '%H:%M'}}"
+
+    return moment
 
 
 def download_headers(content_type: str, name: str) -> dict[str, str]:

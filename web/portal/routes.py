@@ -1,5 +1,6 @@
 """The portal's routes, with their methods, paths, minimum roles and handlers."""
 
+from dataclasses import replace
 from functools import partial
 
 from appliance.privacy import erase_guest
@@ -21,6 +22,7 @@ from web.portal import (
     update,
     venue,
 )
+from web.portal.guard import runs
 from web.portal.navigation import PortalRoute
 
 _get, _post = partial(PortalRoute, "GET"), partial(PortalRoute, "POST")
@@ -32,10 +34,11 @@ _RESERVATION = "/portal/reservations/{id}"
 _TABLE, _SLOT = "/portal/venue/tables/{id}", "/portal/venue/slots/{id}"
 _TERMINAL = "/portal/door/terminals/{id}"
 _ROOM = "/portal/integrations"
-_KEY, _ENDPOINT = f"{_ROOM}/keys/{{id}}", f"{_ROOM}/endpoints/{{id}}"
+_KEY, _ENDPOINTS = f"{_ROOM}/keys/{{id}}", f"{_ROOM}/endpoints"
+_ENDPOINT = f"{_ENDPOINTS}/{{id}}"
 _DELIVERY = f"{_ROOM}/deliveries/{{id}}"
 
-PORTAL_ROUTES: tuple[PortalRoute, ...] = (
+_ROUTES: tuple[PortalRoute, ...] = (
     _get("/portal", "door", sign_in.go_home),
     _get("/portal/", "door", sign_in.go_home),
     _post_live("/portal/sign-out", "door", sign_in.sign_out_browser),
@@ -66,14 +69,14 @@ PORTAL_ROUTES: tuple[PortalRoute, ...] = (
     _get(_ROOM, "manager", integrations.show_overview),
     _get(f"{_ROOM}/warnings", "manager", integrations.show_warnings),
     _get(f"{_ROOM}/keys", "manager", integrations.go_to_overview),
-    _get(f"{_ROOM}/endpoints", "manager", integrations.go_to_overview),
-    _post(f"{_ROOM}/keys", "manager", integrations.create_key),
+    _get(_ENDPOINTS, "manager", integrations.go_to_overview),
+    _post(f"{_ROOM}/keys", "manager", integrations.create_key, page=integrations.new_key),
     _get(f"{_ROOM}/keys/new", "manager", integrations.new_key),
     _get(_KEY, "manager", integrations.show_key),
     _post(f"{_KEY}/rotate", "manager", integrations.rotate_one),
     _post(f"{_KEY}/revoke", "manager", integrations.revoke_one),
-    _post(f"{_ROOM}/endpoints", "manager", integrations.create_endpoint),
-    _get(f"{_ROOM}/endpoints/new", "manager", integrations.new_endpoint),
+    _post(_ENDPOINTS, "manager", integrations.create_endpoint, page=integrations.new_endpoint),
+    _get(f"{_ENDPOINTS}/new", "manager", integrations.new_endpoint),
     _get(_ENDPOINT, "manager", integrations.show_endpoint),
     _post(f"{_ENDPOINT}/activate", "manager", integrations.activate_one),
     _post(f"{_ENDPOINT}/deactivate", "manager", integrations.deactivate_one),
@@ -89,8 +92,10 @@ PORTAL_ROUTES: tuple[PortalRoute, ...] = (
     _get(f"{_ROOM}/replay", "manager", deliveries.ask_replay),
     _post(f"{_ROOM}/replay", "manager", deliveries.replay_many),
     _get("/portal/venue", "manager", venue.show_tables),
-    _post("/portal/venue/preview", "manager", venue.preview, takes_files=True),
-    _post("/portal/venue/tables", "manager", venue.add, takes_files=True),
+    _post(
+        "/portal/venue/preview", "manager", venue.preview, takes_files=True, page=venue.show_list
+    ),
+    _post("/portal/venue/tables", "manager", venue.add, takes_files=True, page=venue.show_list),
     _post("/portal/venue/move", "manager", venue.move),
     _post("/portal/venue/order", "manager", venue.put_in_order),
     _get(_TABLE, "manager", venue.show_table),
@@ -106,7 +111,7 @@ PORTAL_ROUTES: tuple[PortalRoute, ...] = (
     _post("/portal/venue/closings/{id}/remove", "manager", venue.reopen),
     _get("/portal/venue/rules", "manager", venue.show_rules),
     _post("/portal/venue/rules", "manager", venue.save_rules),
-    _post("/portal/venue/policies", "manager", venue.save_policies),
+    _post("/portal/venue/policies", "manager", venue.save_policies, page=venue.show_rules),
     _get("/portal/door", "manager", door.show_door),
     _post("/portal/door/pair", "manager", door.offer),
     _get("/portal/door/pairings/{mark}", "manager", door.show_state),
@@ -133,22 +138,22 @@ PORTAL_ROUTES: tuple[PortalRoute, ...] = (
     _get_live("/portal/people/log", "owner", staff.show_log),
     _post_live(f"{_PERSON}/link", "owner", staff.make_link),
     _post_live(f"{_PERSON}/role", "owner", staff.set_role),
-    _post_live(f"{_PERSON}/disable", "owner", staff.form_without_fields(disable_staff)),
-    _post_live(f"{_PERSON}/enable", "owner", staff.form_without_fields(enable_staff)),
-    _post_live(f"{_PERSON}/unlock", "owner", staff.form_without_fields(unlock)),
+    _post_live(f"{_PERSON}/disable", "owner", runs(disable_staff, "/people")),
+    _post_live(f"{_PERSON}/enable", "owner", runs(enable_staff, "/people")),
+    _post_live(f"{_PERSON}/unlock", "owner", runs(unlock, "/people")),
     _post_live(f"{_PERSON}/second-step/remove", "owner", staff.remove_two_factor_of),
-    _post_live(f"{_PERSON}/sign-out", "owner", staff.form_without_fields(end_sessions)),
+    _post_live(f"{_PERSON}/sign-out", "owner", runs(end_sessions, "/people")),
     _get_live("/portal/box", "manager", box.show_box),
     _get_live("/portal/box/backup", "manager", box.show_backups),
-    _post_live("/portal/box/backup", "manager", box.back_up),
+    _post_live("/portal/box/backup", "manager", box.back_up, page=box.show_box),
     _get_live("/portal/box/update", "manager", update.show_update),
-    _post_live("/portal/box/update", "owner", update.install),
+    _post_live("/portal/box/update", "owner", update.install, page=box.show_box),
     _post_live("/portal/box/clock", "owner", box.confirm),
     _post_live("/portal/box/mail", "owner", box.save_mail),
     _post_live("/portal/box/recovery-kit", "owner", box.show_recovery_kit),
     _post_live("/portal/box/settings", "owner", box.save_settings),
     _get_live("/portal/box/address", "owner", address.show_address),
-    _post_live("/portal/box/address/test", "owner", address.test_outside),
+    _post_live("/portal/box/address/test", "owner", address.check_address),
     _post_live("/portal/box/address/relay", "owner", address.join),
     _post_live("/portal/box/address/forward", "owner", address.forward),
     _post_live("/portal/box/address/proxy", "owner", address.use_proxy),
@@ -156,3 +161,15 @@ PORTAL_ROUTES: tuple[PortalRoute, ...] = (
     _post_live("/portal/box/restart", "owner", box.restart),
     _post_live("/portal/box/setup-done", "owner", box.close_first_run),
 )
+_PAGES = {route.path: route.handler for route in _ROUTES if route.method == "GET"}
+
+
+def _with_page(route: PortalRoute) -> PortalRoute:
+    """Return a form's route with its page, which by default is the nearest one above its path."""
+    above = route.path
+    while above not in _PAGES:
+        above = above.rpartition("/")[0]
+    return replace(route, page=route.page or _PAGES[above])
+
+
+PORTAL_ROUTES = tuple(map(_with_page, _ROUTES))

@@ -18,13 +18,7 @@ from appliance.database.connection import Reader
 from appliance.http.rate_limit import RateLimit
 from appliance.http.request import ENVIRONMENT, is_from_our_page
 from appliance.staff.accounts import accept_invitation, create_first_owner, is_setup_link
-from appliance.staff.model import (
-    PASSWORD_MAX,
-    PASSWORD_MIN,
-    find_invited,
-    has_owner,
-    set_language,
-)
+from appliance.staff.model import PASSWORD_MAX, PASSWORD_MIN, find_invited, has_owner, set_language
 from appliance.staff.sign_in import (
     OpenedSession,
     begin_sign_in,
@@ -43,7 +37,7 @@ from appliance.venue.rows import find_zone, get_venue
 from web.guest.responses import page
 from web.middleware import SECURE
 from web.portal.cookies import SESSION, describe_browser, device_secret, signed_in, signed_out
-from web.portal.forms import FORM, Form, read_form
+from web.portal.forms import Form, read_form
 from web.portal.guard import PASSWORDS, find_living_session, hash_new_password, staff_of
 from web.portal.navigation import Handler
 from web.portal.responses import Declined, language_of, refusal_text, see_other
@@ -87,16 +81,12 @@ class SignIn:
             return _go_on(request)
         return await self._form(request)
 
-    async def enter(self, request: web.Request) -> web.StreamResponse:
+    async def take(self, request: web.Request) -> web.StreamResponse:
         """`POST /portal/sign-in`: sign in. Wrong names and wrong passwords get the same error.
 
         For accounts with two-factor sign-in, a second form asks for a code. This handler also
         receives the second form.
         """
-        if not is_from_our_page(request, request[ENVIRONMENT].links.base):
-            response = await self._form(request)
-            response.set_status(403)
-            return response
         name = ""
         try:
             self._limit.spend(_rate_limit_key(request))
@@ -183,16 +173,16 @@ async def go_home(request: web.Request) -> web.StreamResponse:
     return see_other(request, "/tonight")
 
 
-async def sign_out_browser(request: web.Request) -> web.StreamResponse:
+async def sign_out_browser(request: web.Request, _form: Form) -> web.StreamResponse:
     """`POST /portal/sign-out`: end this browser's session."""
     session = request[SESSION]
     await request[ENVIRONMENT].database.write(sign_out, session.person.id, session.id)
     return signed_out("signed-out")
 
 
-async def choose_language(request: web.Request) -> web.StreamResponse:
+async def choose_language(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/language`: set the staff member's language for the portal."""
-    language = request.config_dict[LANGUAGES].get(request[FORM].text("language")).code
+    language = request.config_dict[LANGUAGES].get(form.text("language")).code
     await request[ENVIRONMENT].database.write(set_language, staff_of(request).id, language)
     return _go_on(request)
 
@@ -263,10 +253,6 @@ class _LinkPage:
 
     async def take(self, request: web.Request) -> web.Response:
         """Set the password. Unknown, used and expired links all get the same response."""
-        if not is_from_our_page(request, request[ENVIRONMENT].links.base):
-            response = self._form(request)
-            response.set_status(403)
-            return response
         try:
             self._limit.spend(request.app[SECURE].caller_of(request))
         except RateLimited as refusal:
@@ -331,13 +317,21 @@ async def _create_owner(request: web.Request, form: Form, link_hash: bytes) -> w
     return signed_in(_FIRST_STEP, opened)
 
 
-def _private_only(handler: Handler) -> Handler:
-    """Wrap a handler to show an explanation if the connection is neither TLS nor loopback."""
+def _public(handler: Handler, form_page: Handler | None = None) -> Handler:
+    """Wrap a public page's handler. `form_page` is None, or shows the form that `handler` receives.
+
+    If the connection is neither TLS nor loopback, show an explanation. If a form comes from another
+    site, show the empty form.
+    """
 
     async def handle(request: web.Request) -> web.StreamResponse:
         if not request.app[SECURE].is_private(request):
             return page(request, "portal/insecure.html", {}, status=403)
-        return await handler(request)
+        if form_page is None or is_from_our_page(request, request[ENVIRONMENT].links.base):
+            return await handler(request)
+        response = await form_page(request)
+        response.set_status(403)
+        return response
 
     return handle
 
@@ -347,16 +341,15 @@ def public_portal_routes(clock: Clock) -> tuple[tuple[str, str, Handler], ...]:
 
     They exist only in the live environment, which stores all staff accounts.
     """
-    sign_in = SignIn(clock)
-    welcome = _LinkPage(clock, "portal/welcome.html", "portal/dead_link.html", _welcome)
-    first = _LinkPage(
-        clock, "portal/setup/first.html", "portal/setup/over.html", _create_owner, has_owner
-    )
-    return (
-        ("GET", "/portal/sign-in", _private_only(sign_in.show)),
-        ("POST", "/portal/sign-in", _private_only(sign_in.enter)),
-        ("GET", "/portal/welcome", _private_only(welcome.show)),
-        ("POST", "/portal/welcome", _private_only(welcome.take)),
-        ("GET", "/portal/setup", _private_only(first.show)),
-        ("POST", "/portal/setup", _private_only(first.take)),
-    )
+    pages: dict[str, SignIn | _LinkPage] = {
+        "/portal/sign-in": SignIn(clock),
+        "/portal/welcome": _LinkPage(
+            clock, "portal/welcome.html", "portal/dead_link.html", _welcome
+        ),
+        "/portal/setup": _LinkPage(
+            clock, "portal/setup/first.html", "portal/setup/over.html", _create_owner, has_owner
+        ),
+    }
+    shown = (("GET", path, _public(one.show)) for path, one in pages.items())
+    taken = (("POST", path, _public(one.take, one.show)) for path, one in pages.items())
+    return (*shown, *taken)

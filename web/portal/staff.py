@@ -1,7 +1,5 @@
 """The page `/portal/people`: staff accounts and the audit log."""
 
-from collections.abc import Callable
-
 from aiohttp import web
 
 from appliance.api_keys import list_keys
@@ -10,12 +8,7 @@ from appliance.core.tokens import account_hash
 from appliance.database.connection import Reader
 from appliance.environment import public_base, staff_base, trust_page
 from appliance.reservations.rows import staff_names
-from appliance.staff.accounts import (
-    Invitation,
-    change_role,
-    create_staff,
-    invite_again,
-)
+from appliance.staff.accounts import Invitation, change_role, create_staff, invite_again
 from appliance.staff.audit_log import find_broken_audit_link, list_audit_entries
 from appliance.staff.model import ROLES, find_staff, list_locked, list_open_invitations, list_staff
 from appliance.staff.sign_in import FREE_TRIES, count_sessions
@@ -23,8 +16,7 @@ from appliance.staff.two_factor import list_two_factor, remove_two_factor
 from web.portal.cookies import BOX, LIVE
 from web.portal.forms import Form, number_parameter
 from web.portal.guard import id_of, staff_of, write_as_staff
-from web.portal.navigation import Handler
-from web.portal.responses import moment_formatter, portal_page, see_other, show_errors_on
+from web.portal.responses import portal_page, see_other
 
 _PAGE = 100
 
@@ -52,7 +44,6 @@ async def show_log(request: web.Request) -> web.Response:
         **await database.read(read),
         "of_test": of_test,
         "days": box.settings.retention.security_days,
-        "in_words": moment_formatter(request),
     }
     return portal_page(request, "portal/people/log.html", values)
 
@@ -69,7 +60,6 @@ async def show_people(
     inside = staff_base(live.links, live.settings.server)
     values = {
         **await live.database.read(_read_people),
-        "in_words": moment_formatter(request),
         "roles": ROLES,
         "link": link and (link[0], f"/portal/welcome#{link[1].secret}"),
         "inside": inside,
@@ -77,10 +67,11 @@ async def show_people(
         "trust": trust_page(live.links, inside),
         "declined": request.match_info.get("id"),
     }
+    if "id" in request.match_info:
+        values["wrong"] = None
     return portal_page(request, "portal/people/page.html", values)
 
 
-@show_errors_on(show_people, "name", "role")
 async def invite(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/people`: create an account and show its invitation link once."""
     name, role = form.name(), form.one_of("role", ROLES)
@@ -92,7 +83,6 @@ async def invite(request: web.Request, form: Form) -> web.StreamResponse:
     return await show_people(request, (name, made))
 
 
-@show_errors_on(show_people)
 async def make_link(request: web.Request, _form: Form) -> web.StreamResponse:
     """`POST …/link`: create a link for setting a new password and show it once."""
     person_id = id_of(request)
@@ -101,32 +91,18 @@ async def make_link(request: web.Request, _form: Form) -> web.StreamResponse:
     return await show_people(request, (person.name if person else "", made))
 
 
-@show_errors_on(show_people)
 async def set_role(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST …/role`: change a staff member's role, starting with their next request."""
-    return await _run_action(request, change_role, form.text("seen"), form.one_of("role", ROLES))
+    seen, role = form.text("seen"), form.one_of("role", ROLES)
+    await write_as_staff(request, change_role, id_of(request), seen, role)
+    return see_other(request, "/people", "saved")
 
 
-def form_without_fields(action: Callable[..., object]) -> Handler:
-    """Return a handler that runs `action` on the staff member in the URL path."""
-
-    async def act(request: web.Request, _form: Form) -> web.StreamResponse:
-        return await _run_action(request, action)
-
-    return show_errors_on(show_people)(act)
-
-
-async def remove_two_factor_of(request: web.Request) -> web.StreamResponse:
+async def remove_two_factor_of(request: web.Request, _form: Form) -> web.StreamResponse:
     """`POST …/second-step/remove`: disable two-factor sign-in for another staff member."""
     if id_of(request) == staff_of(request).id:
         raise NotFound
-    return await _run_action(request, remove_two_factor)
-
-
-async def _run_action(
-    request: web.Request, action: Callable[..., object], *args: object
-) -> web.StreamResponse:
-    await write_as_staff(request, action, id_of(request), *args)
+    await write_as_staff(request, remove_two_factor, id_of(request))
     return see_other(request, "/people", "saved")
 
 

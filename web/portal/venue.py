@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
 from aiohttp import web
@@ -65,31 +65,16 @@ from appliance.venue.rows import (
     list_used_tables,
 )
 from appliance.venue.table_list import PastedTables, parse_tables
-from appliance.venue.venue_file import (
-    ADDRESS_MAX,
-    CAPACITY_MAX,
-    HOURS_MAX,
-    MODES,
-    NAME_MAX,
-    NUMBER_MAX,
-    SPEND_MAX,
-    STATUSES,
-    TYPE_MAX,
-    UNFURNISHED,
-)
+from appliance.venue.venue_file import MODES, NAME_MAX, STATUSES, UNFURNISHED
 from web.portal.box import steps_of
 from web.portal.cookies import BOX
-from web.portal.forms import FORM, Form, field_error
+from web.portal.forms import FORM, Form
 from web.portal.guard import id_of
-from web.portal.responses import REFUSED, language_of, portal_page, see_other, show_errors_on
+from web.portal.responses import REFUSED, language_of, portal_page, see_other
 
 _WEEK = (1, 2, 3, 4, 5, 6, 0)  # starts with Monday; 0 is Sunday
 _TYPES = ("standard", "vip", "booth", "bar", "terrace")
 _LIST_MAX = 50_000
-_RULES = {
-    "name": 200, "status": 200, "reservation_mode": 200, "currency": 3, "time_zone": 60,
-    "evening_ends_at": 5,
-}  # fmt: skip
 _TEXTS = ("cancellation", "dressCode")
 _NUMBERS = {"lateArrivalMinutes": (0, 24 * 60), "minimumAge": (0, 120)}
 _KNOWN = (*_TEXTS, *_NUMBERS)
@@ -117,18 +102,16 @@ def _list_page(
     return portal_page(request, "portal/venue/preview.html", values, status)
 
 
-async def _show_list(request: web.Request) -> web.Response:
+async def show_list(request: web.Request) -> web.Response:
     """Show the entered list again after an error."""
     return _list_page(request, request[FORM].typed()["list"], PastedTables((), ()))
 
 
-@show_errors_on(_show_list, "list", "file")
 async def preview(request: web.Request, form: Form) -> web.Response:
     """`POST …/preview`: show the tables that a pasted list would add and its invalid lines."""
     return _list_page(request, *await _read_list(request, form))
 
 
-@show_errors_on(_show_list, "list", "file")
 async def add(request: web.Request, form: Form) -> web.Response:
     """`POST …/tables`: add the listed tables, or none of them if any line is invalid."""
     text, found = await _read_list(request, form)
@@ -142,13 +125,13 @@ async def _read_list(request: web.Request, form: Form) -> tuple[str, PastedTable
     """Return the uploaded or pasted list and its tables. Raises ValidationError if it is empty."""
     text = form.lines("file", _LIST_MAX) or form.lines("list", _LIST_MAX)
     if not text:
-        raise field_error("list", "au moins une ligne.", "at least one line.")
+        raise field_invalid("list", "a_line")
     return text, parse_tables(text, await request[ENVIRONMENT].database.read(_numbers))
 
 
-async def move(request: web.Request) -> web.Response:
+async def move(request: web.Request, form: Form) -> web.Response:
     """`POST …/move`: move a table up or down one place in the list."""
-    table, _, steps = request[FORM].text("move", 60).partition(":")
+    table, _, steps = form.text("move", 60).partition(":")
     table_id = parse_uuid(table)
     if table_id is None or steps not in {"1", "-1"}:
         raise NotFound
@@ -156,9 +139,8 @@ async def move(request: web.Request) -> web.Response:
     return see_other(request, f"/venue?moved={table_id}:{steps}")
 
 
-async def put_in_order(request: web.Request) -> web.Response:
+async def put_in_order(request: web.Request, form: Form) -> web.Response:
     """`POST …/order`: sort all tables in the order of the submitted ids."""
-    form = request[FORM]
     ids = form.lines("ids", _LIST_MAX).split()
     await _write(request, order_tables, form.text("seen", 64), ids)
     return see_other(request, "/venue")
@@ -170,28 +152,17 @@ async def show_table(request: web.Request) -> web.Response:
     return portal_page(request, "portal/venue/table.html", {**values, "types": _TYPES})
 
 
-async def edit(request: web.Request) -> web.Response:
+async def edit(request: web.Request, form: Form) -> web.Response:
     """`POST …/tables/{id}`: save the table, or ask to confirm if reservations are affected."""
-    form = request[FORM]
-    number = form.text("number", NUMBER_MAX)
-    entry = Table(
-        id="",
-        number=number,
-        name=form.text("name", NAME_MAX) or number,
-        capacity_min=form.integer("capacity_min", 1, CAPACITY_MAX),
-        capacity_max=form.integer("capacity_max", 1, CAPACITY_MAX),
-        minimum_spend=form.integer("minimum_spend", 0, SPEND_MAX),
-        type=form.text("type", TYPE_MAX),
-        bookable=form.checked("bookable"),
-    )
-    return await _save_or_ask(
-        request, "/venue", edit_table, id_of(request), form.text("seen", 64), entry
-    )
+    table_id, seen = id_of(request), form.text("seen", 64)
+    entry = form.fill(request[ENVIRONMENT].database.peek(get_table, table_id))
+    entry = replace(entry, name=entry.name or entry.number)
+    return await _save_or_ask(request, "/venue", edit_table, table_id, seen, entry)
 
 
-async def remove(request: web.Request) -> web.Response:
+async def remove(request: web.Request, form: Form) -> web.Response:
     """`POST …/tables/{id}/remove`: remove a table that has never been booked."""
-    await _write(request, remove_table, id_of(request), request[FORM].text("seen", 64))
+    await _write(request, remove_table, id_of(request), form.text("seen", 64))
     return see_other(request, "/venue", "saved")
 
 
@@ -209,14 +180,12 @@ async def show_slot(request: web.Request) -> web.Response:
     return portal_page(request, "portal/venue/slot.html", values)
 
 
-@show_errors_on(show_slots, *_SLOT_FIELDS)
 async def add_one_slot(request: web.Request, form: Form) -> web.Response:
     """`POST …/slots`: add a slot."""
     await _write(request, add_slot, _slot(form))
     return see_other(request, "/venue/slots", "saved")
 
 
-@show_errors_on(show_slot, *_SLOT_FIELDS)
 async def edit_one_slot(request: web.Request, form: Form) -> web.Response:
     """`POST …/slots/{id}`: save the slot, or ask to confirm if reservations are affected."""
     return await _save_or_ask(
@@ -224,9 +193,9 @@ async def edit_one_slot(request: web.Request, form: Form) -> web.Response:
     )
 
 
-async def remove_one_slot(request: web.Request) -> web.Response:
+async def remove_one_slot(request: web.Request, form: Form) -> web.Response:
     """`POST …/slots/{id}/remove`: remove a slot, or ask to confirm if reservations are affected."""
-    seen = request[FORM].text("seen", 64)
+    seen = form.text("seen", 64)
     return await _save_or_ask(request, "/venue/slots", remove_slot, id_of(request), seen)
 
 
@@ -236,9 +205,8 @@ async def show_closings(request: web.Request) -> web.Response:
     return portal_page(request, "portal/venue/closings.html", values)
 
 
-async def close(request: web.Request) -> web.Response:
+async def close(request: web.Request, form: Form) -> web.Response:
     """`POST …/closings`: add a closing, or ask to confirm if reservations are affected."""
-    form = request[FORM]
     first = parse_date(form.text("first", 10))
     last = parse_date(form.text("last", 10)) if form.text("last", 10) else first
     if first is None or last is None:
@@ -249,7 +217,7 @@ async def close(request: web.Request) -> web.Response:
     return await _save_or_ask(request, "/venue/closings", close_days, first, last, reason)
 
 
-async def reopen(request: web.Request) -> web.Response:
+async def reopen(request: web.Request, _form: Form) -> web.Response:
     """`POST …/closings/{id}/remove`: delete a closing, which makes its days bookable again."""
     await request[ENVIRONMENT].database.write(open_days, id_of(request))
     return see_other(request, "/venue/closings", "saved")
@@ -279,25 +247,14 @@ async def show_rules(request: web.Request) -> web.Response:
     return portal_page(request, "portal/venue/rules.html", values)
 
 
-@show_errors_on(show_rules, *(field.name for field in fields(Venue)))
 async def save_rules(request: web.Request, form: Form) -> web.Response:
     """`POST …/rules`: save the venue's name, status, booking rules, times and address."""
-    texts: dict[str, Any] = {name: form.text(name, most) for name, most in _RULES.items()}
-    edited = replace(
-        request[ENVIRONMENT].database.peek(get_venue),
-        **texts,
-        slug=form.text("slug", NAME_MAX) or _make_slug(texts["name"]),
-        auto_confirm=form.checked("auto_confirm"),
-        request_expiry_hours=form.integer("request_expiry_hours", 1, HOURS_MAX),
-        address=form.text("address", ADDRESS_MAX) or None,
-        map_url=form.text("map_url", 500) or None,
-        phone=form.text("phone") or None,
-    )
+    edited = form.fill(request[ENVIRONMENT].database.peek(get_venue))
+    edited = replace(edited, slug=edited.slug or _make_slug(edited.name))
     await _write(request, edit_venue, form.text("seen", 64), edited)
     return see_other(request, "/venue/rules", "saved")
 
 
-@show_errors_on(show_rules, *_KNOWN, "others")
 async def save_policies(request: web.Request, form: Form) -> web.Response:
     """`POST …/policies`: save the policies. Empty fields are not stored."""
     venue, seen = request[ENVIRONMENT].database.peek(get_venue), form.text("seen", 64)
@@ -416,14 +373,10 @@ def _read_others(form: Form) -> dict[str, Any]:
     for line in filter(str.strip, form.lines("others").split("\n")):
         name, _, text = (part.strip() for part in line.partition(":"))
         if not name or not text or name in {*found, *_KNOWN}:
-            raise field_error(
-                "others", "une ligne « nom : valeur » par condition.", "“name: value” on each line."
-            )
+            raise field_invalid("others", "name_and_value")
         found[name] = _read_value(text)
     if len(found) > _PAIRS_MAX:
-        raise field_error(
-            "others", "{most} lignes au plus.", "at most {most} lines.", most=_PAIRS_MAX
-        )
+        raise field_invalid("others", "lines_at_most", most=_PAIRS_MAX)
     return found
 
 

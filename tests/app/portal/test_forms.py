@@ -31,8 +31,8 @@ VENUE = {"name": "Dar Zitoun", "slug": "dar-zitoun", "time_zone": "Africa/Casabl
          "request_expiry_hours": "24", "evening_ends_at": "06:00"}  # fmt: skip
 SETTINGS = {"guest.cancel_hours": "6", "mail.reminder_hours": "0", "door.early_minutes": "45",
             "retention.contact_days": "7"}  # fmt: skip
-TYPED_IN = {"name", "slug", "time_zone", "currency", "start", "end", "host", "port", "user",
-            "sender", "app_url", "guest.cancel_hours", "seen"}  # fmt: skip
+TYPED_IN = {"name", "slug", "first", "last", "reason", "time_zone", "currency", "start", "end",
+            "host", "port", "user", "sender", "app_url", "guest.cancel_hours", "seen"}  # fmt: skip
 
 
 @pytest.fixture
@@ -65,6 +65,9 @@ def value_of(page: str, name: str) -> str:
      ("venue/slots", {**SLOT, "start": "10 pm"}, "start"),
      ("venue/slots", {**SLOT, "days": "9"}, "days"),
      ("venue/slots", {key: SLOT[key] for key in ("name", "start", "end")}, "days"),
+     ("venue/closings", {"first": "2026-12-26", "last": "2026-12-24", "reason": "x"}, "last"),
+     ("venue/closings", {"first": "2026-12-24", "last": "", "reason": LONG}, "reason"),
+     ("door/pair", {"name": "", "role": "scan"}, "name"),
      ("box/mail", {**MAIL, "port": "smtp"}, "port"),
      ("box/mail", {**MAIL, "security": "much"}, "security"),
      ("box/mail", {**MAIL, "sender": ""}, "sender"),

@@ -116,6 +116,16 @@ async def test_what_anybody_wrote_is_text_on_every_page(running, everything):
     assert shown >= 4
 
 
+RANK = ("door", "host", "manager", "owner")
+
+
+def test_whoever_may_send_a_form_may_see_the_page_that_shows_it_again():
+    shown = {route.handler: route.role for route in PORTAL_ROUTES if route.method == "GET"}
+    for route in PORTAL_ROUTES:
+        if route.method == "POST" and route.page in shown:
+            assert RANK.index(route.role) >= RANK.index(shown[route.page]), route.path
+
+
 @pytest.mark.proves("V1")
 async def test_what_stands_in_an_address_is_text_too(running, everything):
     markup = "".join(MARKUP)

@@ -74,6 +74,15 @@ async def test_coming_reservations_are_shown_before_a_table_is_saved(running, ch
     assert (await manager.post(T1, accepted))[0] == 303
 
 
+async def test_a_refused_table_keeps_what_was_typed(manager):
+    form = await table_form(manager, name="Terrasse <1>", capacity_max="1", bookable="")
+    status, page, _ = await manager.post(T1, form)
+    assert (status, 'class="refused"' in page) == (400, True)
+    assert 'value="Terrasse &lt;1&gt;"' in page
+    assert 'name="bookable" value="1" >' in page
+    assert field(page, "seen") == form["seen"]
+
+
 async def test_all_the_same_counts_only_for_the_list_that_was_shown(running, manager):
     await guest(running, guests=4, date=NEXT_SATURDAY)
     form = await table_form(manager, capacity_max="3")
