@@ -25,8 +25,9 @@ from appliance.release import (
 from appliance.staff.audit_log import record_audit
 from appliance.webhooks.client import SystemTrust, Trust
 from web.portal.cookies import BOX, LIVE
+from web.portal.forms import Form
 from web.portal.guard import actor_of
-from web.portal.responses import moment_formatter, portal_page, see_other
+from web.portal.responses import portal_page, see_other
 
 _DEADLINE_SECONDS = 10.0
 _FRESH_SECONDS = 600.0
@@ -38,32 +39,29 @@ class ReleaseWatch:
 
     - `manifest`: the manifest of the newer release, or None if there is no newer release.
     - `trouble`: why the release could not be read or cannot be installed, otherwise empty.
+    - `looked_at`: the event loop's time of the latest attempt, or None.
     """
 
     def __init__(self, url: str, installed: str) -> None:
         self.url, self.installed = url, installed
         self.key = _own_key()
         self.trust = SystemTrust()
-        self.has_looked = False
         self.manifest: Manifest | None = None
         self.trouble = ""
-        self._looked_at = 0.0
+        self.looked_at: float | None = None
         self._looking = asyncio.Lock()
 
     async def look(self) -> None:
-        """Look for a newer release, within 10 s, and set `manifest` and `trouble`.
+        """Look for a newer release, within 10 s.
 
         Does nothing if there is no `url` or no release key, or if the latest attempt succeeded less
         than ten minutes ago.
         """
         async with self._looking:
-            now = asyncio.get_running_loop().time()
-            is_fresh = (
-                self.has_looked and not self.trouble and now - self._looked_at < _FRESH_SECONDS
-            )
+            now, latest = asyncio.get_running_loop().time(), self.looked_at
+            is_fresh = latest is not None and not self.trouble and now - latest < _FRESH_SECONDS
             if not self.url or self.key is None or is_fresh:
                 return
-            self._looked_at = now
             found, trouble = None, ""
             try:
                 manifest = await fetch_manifest(self.url, self.key, self.trust)
@@ -72,7 +70,7 @@ class ReleaseWatch:
                     found = manifest
             except OperatorError as error:
                 trouble = str(error)
-            self.has_looked, self.manifest, self.trouble = True, found, trouble
+            self.looked_at, self.manifest, self.trouble = now, found, trouble
 
 
 RELEASES = web.AppKey("releases", ReleaseWatch)
@@ -138,11 +136,10 @@ async def read_update_state(request: web.Request) -> dict[str, object]:
         "box": request.app[BOX],
         "can_install": await asyncio.to_thread(takes_requests, root),
         "update_command": f"sudo venuebox update {watch.url} --data {root}",
-        "in_words": moment_formatter(request),
     }
 
 
-async def install(request: web.Request) -> web.StreamResponse:
+async def install(request: web.Request, _form: Form) -> web.StreamResponse:
     """`POST /portal/box/update`: request the newest release. The page shows its progress."""
     watch, root = request.app[RELEASES], request.app[BOX].directory.root
     state = await read_update_state(request)
