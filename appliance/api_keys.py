@@ -10,7 +10,7 @@ from appliance.core.errors import OperatorError
 from appliance.core.tokens import EnvironmentName, hash_token
 from appliance.database.connection import Reader, Transaction, known
 from appliance.staff.audit_log import CONSOLE, record_audit
-from appliance.venue.rows import find_zone
+from appliance.venue.model import find_zone
 
 SCOPES = (
     "venue:read",

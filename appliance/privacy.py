@@ -36,7 +36,7 @@ from appliance.reservations.rows import (
     update_reservation,
 )
 from appliance.scheduler import Job
-from appliance.venue.rows import get_venue
+from appliance.venue.model import get_venue
 from appliance.webhooks.delivery_log import erase_deliveries_of
 
 # Members of a history entry's detail that are not erased. They hold numbers, column names or ids.

@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 
 from appliance.reservations.rows import find_reservation
-from appliance.venue.rows import get_venue
+from appliance.venue.model import get_venue
 from appliance.webhooks.deliveries import iterate_untried
 from appliance.webhooks.endpoints import get_endpoint
 from appliance.webhooks.payload import event_body

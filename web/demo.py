@@ -30,8 +30,15 @@ from appliance.reservations.model import Reservation
 from appliance.reservations.request import Booking
 from appliance.reservations.rows import get_reservation
 from appliance.staff.accounts import create_staff
-from appliance.venue.model import find_slot, has_ended
-from appliance.venue.rows import find_tonight, find_zone, get_venue, list_slots, list_tables
+from appliance.venue.model import (
+    find_slot,
+    find_tonight,
+    find_zone,
+    get_venue,
+    has_ended,
+    list_slots,
+    list_tables,
+)
 from appliance.venue.venue_file import parse_venue_file
 from appliance.webhooks.endpoints import register_endpoint
 from web.listeners import listen

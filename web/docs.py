@@ -23,8 +23,15 @@ from markupsafe import Markup
 from appliance.database.connection import Reader
 from appliance.environment import path_prefix
 from appliance.http.request import ENVIRONMENT, answer, claims_https
-from appliance.venue.model import find_closure, offered_slots
-from appliance.venue.rows import find_tonight, get_venue, list_closings, list_slots, list_tables
+from appliance.venue.model import (
+    find_closure,
+    find_tonight,
+    get_venue,
+    list_closings,
+    list_slots,
+    list_tables,
+    offered_slots,
+)
 from web.api.openapi import ExampleBooking, build_document, describe_servers
 from web.portal.cookies import BOX
 from web.rendering import public_page

@@ -21,8 +21,7 @@ from appliance.outbox import VenueChanged
 from appliance.scheduler import Job
 from appliance.tls.authority import wanted_names
 from appliance.tls.certificates import Certificates
-from appliance.venue.model import Venue
-from appliance.venue.rows import get_venue
+from appliance.venue.model import Venue, get_venue
 from web.connection import READ_AT_ONCE, ConnectionLimit
 from web.mdns import in_url
 

@@ -26,7 +26,7 @@ from appliance.core.network import (
 )
 from appliance.database.database import ChangedBeside
 from appliance.outbox import VenueChanged
-from appliance.venue.rows import get_venue
+from appliance.venue.model import get_venue
 
 if TYPE_CHECKING:
     from zeroconf.asyncio import AsyncServiceInfo

@@ -51,7 +51,7 @@ from appliance.http.request import (
 from appliance.http.security_headers import COMMON_HEADERS
 from appliance.staff.accounts import is_closed
 from appliance.tls.certificates import CHALLENGE_PATH
-from appliance.venue.rows import get_venue
+from appliance.venue.model import get_venue
 from appliance.webhooks.dispatcher import Dispatcher
 from web.api.authentication import KEY, Gate
 

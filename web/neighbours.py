@@ -19,7 +19,7 @@ from appliance.core.tokens import Tokens
 from appliance.doctor.outside import NONCE_BYTES, PROOF_PATH
 from appliance.jobs.fence import FenceWatch, Look
 from appliance.scheduler import run_in_daemon_thread
-from appliance.venue.rows import get_venue
+from appliance.venue.model import get_venue
 from web.mdns import in_url
 
 log = logging.getLogger(__name__)

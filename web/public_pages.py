@@ -11,7 +11,7 @@ from appliance.core.errors import NotFound, Unavailable
 from appliance.doctor.outside import NONCE, PROOF_PATH
 from appliance.http.request import ENVIRONMENT, answer
 from appliance.tls.certificates import CHALLENGE_PATH, Certificates
-from appliance.venue.rows import get_venue
+from appliance.venue.model import get_venue
 from web.middleware import SECURE
 from web.neighbours import FENCE
 from web.rendering import LANGUAGES, public_page

@@ -29,7 +29,7 @@ from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.files import make_folder, open_private, sync
 from appliance.database.integrity import salvage_database
-from appliance.venue.rows import get_venue
+from appliance.venue.model import get_venue
 
 _ROW = 28  # characters in each of the two rows of the recovery key, without separators
 _PHASES = {"copy": "copying", "seal": "writing", "prove": "proving"}

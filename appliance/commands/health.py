@@ -15,7 +15,7 @@ from appliance.core.errors import OperatorError
 from appliance.core.settings import Settings
 from appliance.environment import own_version
 from appliance.staff.audit_log import CONSOLE
-from appliance.venue.rows import find_zone
+from appliance.venue.model import find_zone
 
 _FRENCH = ("fr", "ar")  # Arabic locales get French, which is common in Morocco
 

@@ -14,7 +14,7 @@ from appliance.core.files import atomic_write
 from appliance.core.network import own_addresses
 from appliance.door.terminals import list_terminals
 from appliance.tls import acme, authority, certificates
-from appliance.venue.rows import get_venue
+from appliance.venue.model import get_venue
 
 _POLL_SECONDS = 0.5
 _BEGIN_SECONDS = 15

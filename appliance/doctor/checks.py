@@ -42,7 +42,7 @@ from appliance.reservations.email_queue import SETTINGS_TROUBLE
 from appliance.tls.acme import alert_of, read_plan
 from appliance.tls.authority import Names, wanted_names
 from appliance.tls.certificates import describe
-from appliance.venue.rows import get_venue
+from appliance.venue.model import get_venue
 from appliance.webhooks.endpoints import list_active_endpoints
 
 _MIB = 1 << 20

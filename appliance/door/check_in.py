@@ -43,8 +43,7 @@ from appliance.reservations.rows import (
 )
 from appliance.staff.audit_log import START
 from appliance.staff.model import StaffMember
-from appliance.venue.model import minute_of, tonight
-from appliance.venue.rows import get_venue
+from appliance.venue.model import get_venue, minute_of, tonight
 
 CHAINED = (
     "seq", "scan_id", "terminal_id", "at", "device_at", "kind", "read_hash", "reservation_id",

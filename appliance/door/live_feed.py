@@ -26,7 +26,7 @@ from appliance.outbox import (
 )
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import Totals, count_evening, find_reservations
-from appliance.venue.rows import find_tonight
+from appliance.venue.model import find_tonight
 
 _DIGITS_MAX = 18
 QUEUE_LIMIT = 256  # maximum number of changes queued for a slow listener

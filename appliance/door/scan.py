@@ -36,7 +36,7 @@ from appliance.reservations.model import Reservation, start_date
 from appliance.reservations.rows import list_evening
 from appliance.reservations.search import is_name, search_by_name
 from appliance.staff.model import StaffMember
-from appliance.venue.rows import find_tonight
+from appliance.venue.model import find_tonight
 
 COLOURS: Mapping[str, str] = {
     "checked_in": "green", "party_added": "green",

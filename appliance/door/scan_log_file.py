@@ -22,8 +22,7 @@ from appliance.database.connection import Reader
 from appliance.door.check_in import follow
 from appliance.door.guest_pass import get_signing_key, is_signed
 from appliance.door.scan_log import LoggedScan, find_log_range, list_scans, list_types
-from appliance.venue.model import evening_end
-from appliance.venue.rows import get_venue
+from appliance.venue.model import evening_end, get_venue
 
 Format = Literal["jsonl", "csv"]
 _FORMAT = "svc-door-log-v1"

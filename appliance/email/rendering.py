@@ -39,8 +39,7 @@ from appliance.reservations.email_queue import (
 )
 from appliance.reservations.model import Reservation, hours_of, start_date
 from appliance.reservations.rows import get_reservation, sum_payments
-from appliance.venue.model import Venue, evening_end, minute_of
-from appliance.venue.rows import find_table, get_venue, list_slots
+from appliance.venue.model import Venue, evening_end, find_table, get_venue, list_slots, minute_of
 
 # The sender in previews if no sender is set.
 _NO_SENDER = Address("", "letters", "venuebox.invalid")

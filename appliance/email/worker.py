@@ -34,8 +34,7 @@ from appliance.reservations.email_queue import (
 )
 from appliance.reservations.rows import get_reservation
 from appliance.scheduler import Job
-from appliance.venue.model import evening_end
-from appliance.venue.rows import get_venue
+from appliance.venue.model import evening_end, get_venue
 
 log = logging.getLogger(__name__)
 

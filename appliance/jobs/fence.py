@@ -19,7 +19,7 @@ from appliance.core.errors import log_exception
 from appliance.core.network import is_public
 from appliance.database.connection import Reader
 from appliance.scheduler import Job, run_in_daemon_thread
-from appliance.venue.rows import get_venue
+from appliance.venue.model import get_venue
 
 log = logging.getLogger(__name__)
 

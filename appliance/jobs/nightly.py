@@ -29,7 +29,7 @@ from appliance.privacy import erase_past_guests, find_past_guests
 from appliance.scheduler import Job, run_in_daemon_thread
 from appliance.staff.audit_log import drop_audit_entries, find_old_audit_entries
 from appliance.staff.sign_in import delete_old_sign_ins, has_old_sign_ins
-from appliance.venue.rows import find_zone
+from appliance.venue.model import find_zone
 from appliance.webhooks import deliveries, delivery_log
 
 _PAUSE_SECONDS = 0.02

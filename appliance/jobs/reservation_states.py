@@ -13,8 +13,15 @@ from appliance.reservations.change import decline
 from appliance.reservations.email_queue import add_no_reminders, email_guest, wants_no_reminders
 from appliance.reservations.rows import add_history, get_reservation
 from appliance.scheduler import Job
-from appliance.venue.model import Venue, evening_end, evening_hours, minute_of, tonight
-from appliance.venue.rows import get_venue, list_slots
+from appliance.venue.model import (
+    Venue,
+    evening_end,
+    evening_hours,
+    get_venue,
+    list_slots,
+    minute_of,
+    tonight,
+)
 
 BATCH = 100  # maximum number of changes per transaction
 CODE_DAYS = 30

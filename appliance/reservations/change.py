@@ -29,7 +29,7 @@ from appliance.reservations.model import (
 from appliance.reservations.request import NOTES_MAX, check_customer, plain_phone
 from appliance.reservations.rows import add_history, get_reservation, is_held, update_reservation
 from appliance.staff.audit_log import record_audit
-from appliance.venue.rows import find_table, get_venue, list_slots
+from appliance.venue.model import find_table, get_venue, list_slots
 
 P = ParamSpec("P")
 R = TypeVar("R")

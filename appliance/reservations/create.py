@@ -39,14 +39,18 @@ from appliance.venue.model import (
     evening_end,
     find_closure,
     find_slot,
+    find_table,
+    get_venue,
     has_begun,
     has_ended,
     interval,
     link_expiry,
+    list_closings,
+    list_slots,
+    list_tables,
     may_be_booked,
     tonight,
 )
-from appliance.venue.rows import find_table, get_venue, list_closings, list_slots, list_tables
 
 _CODE_TRIES = 64
 

@@ -13,7 +13,7 @@ from appliance.reservations.rows import (
     update_reservation,
 )
 from appliance.staff.audit_log import record_audit
-from appliance.venue.rows import find_table, get_venue
+from appliance.venue.model import find_table, get_venue
 
 AMOUNT_MAX = 10**9
 # Staff must confirm an unusually high payment. What is unusual depends on the table's minimum

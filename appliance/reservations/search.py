@@ -10,8 +10,7 @@ from appliance.core.text import fold
 from appliance.database.connection import Reader
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import RESERVATION_COLUMNS, RESERVATION_FROM
-from appliance.venue.model import Table, overlap
-from appliance.venue.rows import list_tables
+from appliance.venue.model import Table, list_tables, overlap
 
 _FEWEST_DIGITS = 3
 _LAST_DIGITS = 4

@@ -32,12 +32,8 @@ from appliance.venue.model import (
     clash_mark,
     closing_clashes,
     find_shifted,
-    fingerprint,
-    slot_clashes,
-    table_clashes,
-)
-from appliance.venue.rows import (
     find_tonight,
+    fingerprint,
     get_slot,
     get_table,
     get_venue,
@@ -46,6 +42,8 @@ from appliance.venue.rows import (
     list_slots,
     list_tables,
     list_used_tables,
+    slot_clashes,
+    table_clashes,
 )
 from appliance.venue.venue_file import VenueFile, check_slot, check_table, check_venue
 

@@ -33,7 +33,7 @@ from appliance.database.database import ChangedBeside
 from appliance.environment import Environment
 from appliance.outbox import DeliveriesQueued
 from appliance.reservations.rows import find_reservation
-from appliance.venue.rows import get_venue
+from appliance.venue.model import get_venue
 from appliance.webhooks.client import (
     BOX_OFFLINE,
     CONN_TIMEOUT,

@@ -21,8 +21,7 @@ from appliance.http.request import ENVIRONMENT, SEARCH_PHONES, answer
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import count_evening, list_evening
 from appliance.reservations.search import asks_phone, search
-from appliance.venue.model import day_of_week, parse_date
-from appliance.venue.rows import find_tonight, get_venue, list_slots
+from appliance.venue.model import day_of_week, find_tonight, get_venue, list_slots, parse_date
 from terminal_bridge.api.offline_scans import conflict_of
 from terminal_bridge.api.protocol import authenticate, encode, first_check_in_of
 

@@ -30,7 +30,7 @@ from appliance.http.request import (
     is_from_our_page,
     read_object,
 )
-from appliance.venue.rows import find_tonight, get_venue
+from appliance.venue.model import find_tonight, get_venue
 from terminal_bridge.api.protocol import authenticate, cookie_name, parse_flag
 
 # After five wrong attempts by all devices together, the open pairing codes stop working

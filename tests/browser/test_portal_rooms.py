@@ -9,7 +9,7 @@ import zxingcpp
 from PIL import Image
 
 from appliance.staff.two_factor import totp_code
-from appliance.venue.rows import list_tables
+from appliance.venue.model import list_tables
 from tests.browser.accessibility import violations
 from tests.browser.keyboard import enter_room, follow, is_within, press, reach, write
 from tests.browser.phones import PHONE

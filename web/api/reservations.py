@@ -19,8 +19,7 @@ from appliance.reservations.create import Granted, reserve, settle_email
 from appliance.reservations.request import REFERENCE_MAX, Booking, parse_booking
 from appliance.reservations.rows import get_reservation
 from appliance.reservations.search import Wanted, page_found
-from appliance.venue.model import parse_date
-from appliance.venue.rows import get_venue
+from appliance.venue.model import get_venue, parse_date
 from web.api.authentication import KEY
 from web.api.schemas import (
     Cancellation,

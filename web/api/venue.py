@@ -12,14 +12,17 @@ from appliance.reservations.search import find_availability
 from appliance.venue.model import (
     find_closure,
     find_slot,
+    get_venue,
     has_ended,
     interval,
     is_slot,
+    list_closings,
+    list_slots,
+    list_tables,
     may_be_booked,
     parse_date,
     tonight,
 )
-from appliance.venue.rows import get_venue, list_closings, list_slots, list_tables
 from web.api.schemas import (
     Availability,
     Slot,

@@ -21,8 +21,7 @@ from appliance.reservations.email_queue import was_written_to
 from appliance.reservations.model import Reservation
 from appliance.reservations.request import Booking
 from appliance.reservations.rows import find_reservations, is_claimed
-from appliance.venue.model import parse_date
-from appliance.venue.rows import find_tonight, get_venue
+from appliance.venue.model import find_tonight, get_venue, parse_date
 from web.guest.booking_form import (
     TRAP,
     BookingForm,

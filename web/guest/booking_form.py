@@ -35,15 +35,18 @@ from appliance.venue.model import (
     Slot,
     Table,
     Venue,
+    get_venue,
     has_begun,
     interval,
     is_slot,
+    list_closings,
+    list_slots,
+    list_tables,
     may_be_booked,
     offered_slots,
     parse_date,
     tonight,
 )
-from appliance.venue.rows import get_venue, list_closings, list_slots, list_tables
 from web.guest.card import evening_in_words, refusal_in_words
 from web.portal.forms import read_form
 

@@ -20,8 +20,7 @@ from appliance.reservations.rows import (
     is_claimed,
     list_claimed,
 )
-from appliance.venue.model import Slot, Table, Venue, tonight
-from appliance.venue.rows import find_table, get_venue, list_slots
+from appliance.venue.model import Slot, Table, Venue, find_table, get_venue, list_slots, tonight
 from web.guest.responses import PARTNERS_LANGUAGE, DeadLink
 from web.middleware import SECURE
 

@@ -18,7 +18,7 @@ from appliance.staff.two_factor import (
     remove_two_factor,
     spell_secret,
 )
-from appliance.venue.rows import get_venue
+from appliance.venue.model import get_venue
 from web.portal.cookies import LIVE, SESSION, signed_out
 from web.portal.forms import Form
 from web.portal.guard import hash_new_password, id_of, reauthenticate, staff_of, write_as_staff

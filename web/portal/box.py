@@ -35,7 +35,7 @@ from appliance.reservations.email_queue import (
 from appliance.reservations.request import is_email
 from appliance.staff.accounts import STEPS, close_setup, find_setup
 from appliance.staff.audit_log import record_audit
-from appliance.venue.rows import find_zone, get_venue, list_slots, list_tables
+from appliance.venue.model import find_zone, get_venue, list_slots, list_tables
 from appliance.venue.venue_file import UNFURNISHED
 from web.portal.box_jobs import BACKING_UP, EXAMINER, OUTSIDE, find_copies, summarise_backups
 from web.portal.cookies import BOX, LIVE, RESTART

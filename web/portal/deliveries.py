@@ -15,7 +15,7 @@ from appliance.http.request import ENVIRONMENT
 from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
 from appliance.reservations.request import parse_uuid
 from appliance.reservations.rows import find_by_access_code, find_reservation
-from appliance.venue.rows import find_zone, get_venue
+from appliance.venue.model import find_zone, get_venue
 from appliance.webhooks.client import USER_AGENT
 from appliance.webhooks.deliveries import STATES
 from appliance.webhooks.delivery_log import (

@@ -37,8 +37,7 @@ from appliance.http.request import ENVIRONMENT
 from appliance.reservations.request import parse_uuid
 from appliance.reservations.rows import staff_names
 from appliance.staff.audit_log import record_audit
-from appliance.venue.model import evening_end
-from appliance.venue.rows import find_tonight, get_venue
+from appliance.venue.model import evening_end, find_tonight, get_venue
 from terminal_bridge.scanners.scanners import READERS
 from web.door_app import door_words
 from web.portal.box import steps_of

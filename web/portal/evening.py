@@ -17,8 +17,18 @@ from appliance.door.live_feed import Change, Listener
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import count_evening, count_requests, list_evening
-from appliance.venue.model import Slot, interval, minute_of, offered_slots, overlap
-from appliance.venue.rows import find_closing, find_tonight, get_venue, list_slots, list_tables
+from appliance.venue.model import (
+    Slot,
+    find_closing,
+    find_tonight,
+    get_venue,
+    interval,
+    list_slots,
+    list_tables,
+    minute_of,
+    offered_slots,
+    overlap,
+)
 from terminal_bridge.api.live_feed import FeedStream
 from web.portal.box import text_of
 from web.portal.cookies import LIVE, SESSION

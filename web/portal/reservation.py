@@ -35,7 +35,7 @@ from appliance.reservations.rows import (
     sum_payments,
 )
 from appliance.staff.audit_log import record_audit
-from appliance.venue.rows import find_table, find_tonight, get_venue, list_tables
+from appliance.venue.model import find_table, find_tonight, get_venue, list_tables
 from web.portal.cookies import LIVE
 from web.portal.forms import FORM, Form
 from web.portal.guard import actor_of, id_of, staff_of, write_as_staff

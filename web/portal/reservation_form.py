@@ -23,14 +23,19 @@ from appliance.reservations.request import (
 )
 from appliance.reservations.rows import list_holds
 from appliance.reservations.search import find_availability
-from appliance.venue.model import has_ended, interval, is_slot, minute_of, offered_slots, parse_date
-from appliance.venue.rows import (
+from appliance.venue.model import (
     find_closing,
     find_table,
     find_tonight,
     get_venue,
+    has_ended,
+    interval,
+    is_slot,
     list_slots,
     list_tables,
+    minute_of,
+    offered_slots,
+    parse_date,
 )
 from web.guest.responses import emails_are_sent
 from web.portal.forms import FORM, Form

@@ -16,8 +16,7 @@ from appliance.reservations.model import SOURCES, STATUSES, Reservation
 from appliance.reservations.rows import get_reservation, list_erasure_requests, sum_payments
 from appliance.reservations.search import Order, Wanted, list_by_seq, list_found, page_found
 from appliance.staff.audit_log import record_audit
-from appliance.venue.model import parse_date
-from appliance.venue.rows import find_tonight, get_venue, list_tables
+from appliance.venue.model import find_tonight, get_venue, list_tables, parse_date
 from web.portal.forms import Form, number_parameter
 from web.portal.guard import actor_of
 from web.portal.reservation_form import SOURCE_WORDS, STATUS_WORDS

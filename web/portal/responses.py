@@ -11,7 +11,7 @@ from appliance.core.errors import ApiError, NotFound, StaffRoleMissing, Validati
 from appliance.core.i18n import Language, isolate, set_french
 from appliance.http.request import ENVIRONMENT
 from appliance.http.security_headers import page_headers
-from appliance.venue.rows import find_zone
+from appliance.venue.model import find_zone
 from web.portal.cookies import SESSION
 from web.portal.forms import FORM
 from web.portal.navigation import SAFE, areas_for, nearest_page, same_page

@@ -33,7 +33,7 @@ from appliance.staff.two_factor import (
     pass_password,
     verify_second_factor,
 )
-from appliance.venue.rows import find_zone, get_venue
+from appliance.venue.model import find_zone, get_venue
 from web.guest.responses import page
 from web.middleware import SECURE
 from web.portal.cookies import SESSION, describe_browser, device_secret, signed_in, signed_out

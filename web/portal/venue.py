@@ -47,22 +47,20 @@ from appliance.venue.model import (
     Venue,
     clash_mark,
     closing_clashes,
-    fingerprint,
-    interval,
-    overlapping_slots,
-    parse_date,
-    standing_clashes,
-)
-from appliance.venue.rows import (
     find_tonight,
+    fingerprint,
     get_slot,
     get_table,
     get_venue,
+    interval,
     list_closings,
     list_future_reservations,
     list_slots,
     list_tables,
     list_used_tables,
+    overlapping_slots,
+    parse_date,
+    standing_clashes,
 )
 from appliance.venue.table_list import PastedTables, parse_tables
 from appliance.venue.venue_file import MODES, NAME_MAX, STATUSES, UNFURNISHED

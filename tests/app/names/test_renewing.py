@@ -10,8 +10,7 @@ from appliance.scheduler import Scheduler
 from appliance.tls.authority import Names, names_in
 from appliance.tls.certificates import LEAF, Certificates, read_certificate
 from appliance.venue.edit import edit_venue
-from appliance.venue.model import fingerprint
-from appliance.venue.rows import get_venue
+from appliance.venue.model import fingerprint, get_venue
 from tests.application import application_of
 from tests.unit.email.mail_servers import until
 from tests.unit.jobs.keeping import Timer

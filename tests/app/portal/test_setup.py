@@ -16,8 +16,7 @@ from appliance.reservations.email_queue import Outcome
 from appliance.staff.accounts import SETUP_LINK_MILLISECONDS, offer_setup
 from appliance.staff.sign_in import OpenedSession
 from appliance.venue.edit import add_tables, edit_venue
-from appliance.venue.model import fingerprint
-from appliance.venue.rows import get_venue, list_slots, list_tables
+from appliance.venue.model import fingerprint, get_venue, list_slots, list_tables
 from appliance.venue.table_list import parse_tables
 from tests.app.portal.people import FROM_OURS, PASSWORD, Person, a_person
 from tests.app.portal.seating import value_of

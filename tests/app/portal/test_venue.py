@@ -5,8 +5,7 @@ import re
 
 import pytest
 
-from appliance.venue.model import fingerprint
-from appliance.venue.rows import get_table, get_venue, list_closings
+from appliance.venue.model import fingerprint, get_table, get_venue, list_closings
 from tests.app.portal.people import a_person
 from tests.app.portal.venue_forms import (
     NEXT_SATURDAY,

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from appliance.venue.rows import list_tables
+from appliance.venue.model import list_tables
 from appliance.venue.table_list import parse_tables
 from tests.app.portal.venue_forms import field, numbers
 

@@ -3,7 +3,7 @@
 import html
 import re
 
-from appliance.venue.rows import list_slots, list_tables
+from appliance.venue.model import list_slots, list_tables
 from tests.builders import a_body, table_id
 from tests.unit.arrivals import add_reservation
 

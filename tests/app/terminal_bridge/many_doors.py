@@ -17,7 +17,7 @@ from appliance.database.integrity import session
 from appliance.door.guest_pass import pass_text
 from appliance.door.scan_log import find_broken_link
 from appliance.door.terminals import issue_terminal
-from appliance.venue.rows import find_tonight
+from appliance.venue.model import find_tonight
 from tests.unit.arrivals import add_reservation
 
 TERMINALS = 8

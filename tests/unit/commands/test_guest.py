@@ -8,8 +8,7 @@ import pytest
 from appliance.clock import SystemClock
 from appliance.privacy import read_list
 from appliance.reservations.create import enter_by_staff
-from appliance.venue.model import tonight
-from appliance.venue.rows import get_venue
+from appliance.venue.model import get_venue, tonight
 from tests.builders import a_booking
 
 EMAIL, PHONE = "zqxanthe@canary.example", "+212 699 424 242"

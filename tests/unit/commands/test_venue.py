@@ -9,7 +9,7 @@ from appliance.core.data_directory import DataDirectory
 from appliance.core.tokens import Keyring
 from appliance.door.guest_pass import get_signing_key
 from appliance.reservations.create import enter_by_staff
-from appliance.venue.rows import find_tonight, get_venue, list_slots, list_tables
+from appliance.venue.model import find_tonight, get_venue, list_slots, list_tables
 from tests.builders import a_booking
 from tests.unit.commands.conftest import VENUE
 

@@ -24,7 +24,7 @@ from appliance.backup.standby import claim, read_marker
 from appliance.core.data_directory import DataDirectory
 from appliance.jobs.fence import EVERY_MS, FENCED, FIRST_MS, FenceWatch
 from appliance.reservations.create import enter_by_staff
-from appliance.venue.rows import get_venue
+from appliance.venue.model import get_venue
 from tests.builders import a_booking, table_id
 from tests.conftest import opened_box, with_settings
 from tests.unit.backup.making import KEY
