@@ -44,6 +44,7 @@ class Agent:
         self._zones = zones
         self._snapshot: Snapshot | None = None
         self._ahead = 0
+        self._offline_reason = ""
         self._turn = asyncio.Lock()
 
     async def load(self) -> None:
@@ -105,10 +106,10 @@ class Agent:
         return decision.answer
 
     def go_offline(self, reason: str) -> None:
-        """Decide scans offline until `go_online` succeeds."""
-        if self.is_online:
+        """Decide scans offline until `go_online` succeeds. Each new reason is logged once."""
+        if reason != self._offline_reason:
             log.warning("agent: the box is unreachable, so scans are decided offline: %s", reason)
-        self.is_online = False
+        self.is_online, self._offline_reason = False, reason
         self.on_lost()
 
     async def go_online(self) -> bool:
@@ -118,7 +119,7 @@ class Agent:
                 return False
             if not self.is_online:
                 log.warning("agent: the box is reachable again, so the box decides scans")
-            self.is_online, self.revoked = True, False
+            self.is_online, self.revoked, self._offline_reason = True, False, ""
             return True
 
     def set_clock(self, box_time: str) -> None:
