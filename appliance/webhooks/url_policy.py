@@ -200,9 +200,13 @@ def parse_target_url(url: object, *, allow_http: bool) -> TargetUrl:
         raise _refused("url_absolute")
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
+        host = parts.hostname
     except ValueError:
         raise _refused("url_host") from None
+    try:
+        port = parts.port
+    except ValueError:
+        raise _refused("url_port") from None
     if parts.scheme not in {"http", "https"} or not parts.netloc:
         raise _refused("url_absolute")
     if "@" in parts.netloc or "#" in url:

@@ -56,6 +56,12 @@ async def test_a_forbidden_url_cannot_be_registered(guard, url):
     assert refusal.value.body()["field"] == "url"
 
 
+@pytest.mark.parametrize("port", ["99999", "port"])
+async def test_a_wrong_port_is_not_called_a_wrong_host(guard, port):
+    with pytest.raises(InvalidWebhookUrl, match="port"):
+        await guard.check(f"http://127.0.0.1:{port}/", allow_http=True)
+
+
 @pytest.mark.parametrize("url", ACCEPTED)
 async def test_an_ordinary_url_can_be_registered(guard, url):
     assert (await guard.check(url, allow_http=False)).secure

@@ -226,6 +226,14 @@ async def test_a_period_that_cannot_be_is_refused(running, form, manager):
     assert await running.live.database.read(list_closings) == []
 
 
+async def test_the_same_days_are_closed_once_with_the_last_reason(running, manager):
+    for reason in ("Travaux", "Mariage"):
+        await manager.post("/portal/venue/closings", {"first": NEXT_SATURDAY, "reason": reason})
+
+    closings = await running.live.database.read(list_closings)
+    assert [closing.reason for closing in closings] == ["Mariage"]
+
+
 @pytest.mark.parametrize("role", ["door", "owner"])
 async def test_a_closed_evening_says_so_on_the_board_and_offers_no_cell(running, role):
     await close_days(running, NEXT_SATURDAY)
