@@ -28,7 +28,7 @@ PATIENCE = 120_000  # ms; long, because the machine may be busy
 
 def lived_in(directory, now):
     """Create a backup of last night."""
-    write_record(directory, Record(now, "riad.venuebox-backup", 35_489, 7, now))
+    write_record(directory, Record(now, "riad.venuebox-backup", 35_489, 7))
 
 
 async def test_health_backups_and_mail_are_seen_and_tried_by_keyboard(portal, tmp_path):
