@@ -248,7 +248,7 @@ class ClockGate:
         """Store the clock mark after a commit, at most once an hour."""
         now = self._uptime.milliseconds()
         is_due = self._written_at is not None and now >= self._written_at + _WRITE_EVERY_MS
-        # If the clock was just set, do not store its time before the clock has been assessed.
+        # If the clock was just set, do not store its time until the clock has been checked.
         if self._open and is_due and not self._clock.was_set():
             self._written_at = now
             self._storing = asyncio.create_task(self._try_to_store_mark(), name="clock mark")

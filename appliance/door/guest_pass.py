@@ -154,7 +154,7 @@ class GuestPass:
     generation: int
 
     def to_bytes(self) -> bytes:
-        """Return the 20 bytes to sign. A number of guests above 255 is encoded as 255."""
+        """Return the 20 bytes to sign. Guest counts above 255 are encoded as 255."""
         slot = _WHOLE_EVENING if self.slot is None else minutes(self.slot)
         days, guests = (self.evening - _FIRST_DAY).days, min(self.guests, MOST_GUESTS)
         return _SIGNED.pack(

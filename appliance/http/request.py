@@ -269,7 +269,7 @@ BY_RELAY = "by relay"
 then reports the client's address. It could report a false one, even an address in the local
 network, so such a client never counts as local."""
 Networks = Sequence[IPv4Network | IPv6Network]
-# Some proxies append the port to the address. An IPv6 address is then in brackets (RFC 7239, 6).
+# Some proxies append the port. An IPv6 address is then enclosed in brackets (RFC 7239, 6).
 _WITH_PORT = re.compile(r"\[([^\]]*)\](?::\d+)?|([^:]*):\d+")
 
 

@@ -137,5 +137,5 @@ class RelayUpdates:
                         copy.write(block)
         except asyncssh.SFTPNoSuchFile:  # nothing is staged for this box
             return
-        log.warning("update: installing version %s, which is staged at the relay", manifest.version)
+        log.warning("update: installing version %s, staged on the relay", manifest.version)
         request_update(self._root, str(target), self._box.clock.now())

@@ -110,7 +110,7 @@ def list_waiting_emails(reader: Reader) -> list[Email]:
 
 
 def _is_test_outbox(reader: Reader) -> bool:
-    """Whether this is the test environment's database (`test.db`), which sends no email."""
+    """Whether this is the database of the test environment, which sends no email."""
     return Path(reader.connection.filename).stem == "test"
 
 

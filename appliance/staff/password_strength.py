@@ -49,7 +49,7 @@ def _cores(lower: str) -> set[str]:
     for ending in ("!", "1", "12", "123"):
         found.add(lower.removesuffix(ending).translate(_LEET))
     found.add(lower.translate(_LEET).strip(_AFFIXES))
-    # Add the results without spaces, underscores, dots and hyphens.
+    # Also add each result with its spaces, underscores, dots and hyphens removed.
     found |= {re.sub(r"[\s_.\-]", "", core) for core in found}
     return {core for core in found | {core[::-1] for core in found} if core}
 

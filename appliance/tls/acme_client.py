@@ -92,7 +92,7 @@ def obtain(order: Order) -> tuple[bytes, bytes, str]:
         raise AcmeError("no_answer", "the order was not completed in time") from None
     except requests.RequestException as error:
         raise AcmeError("no_answer", _cause(error)) from None
-    except OSError as error:  # a file of the box cannot be read or written
+    except OSError as error:  # one of the box's files cannot be read or written
         raise AcmeError("refused", str(error)) from None
     except (errors.Error, JoseError, ValueError, LookupError, TypeError, AttributeError) as error:
         # The library does not check all data from the authority, so invalid data may raise any of

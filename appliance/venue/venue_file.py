@@ -120,7 +120,7 @@ def check_table(table: Table, taken: Collection[str]) -> None:
 def check_slot(slot: Slot, others: Iterable[Slot]) -> None:
     """Raise ValidationError for the first invalid field of a slot.
 
-    The slot must not start at the same time as one of the `others` on the same weekday.
+    The slot must not start at the same time as any of the `others` on the same weekday.
     """
     for name, value in (("start", slot.start), ("end", slot.end)):
         if not is_slot(value):

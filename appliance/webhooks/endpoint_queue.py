@@ -112,7 +112,7 @@ class EndpointQueue:
         self.expect(retries=True)
 
     def resume(self) -> None:
-        """Resume after the box was offline."""
+        """Send deliveries again after the box has been offline."""
         if self.offline:
             self.offline, self.paused_until = False, None
             self.start_backlog()

@@ -152,9 +152,9 @@ class EgressPolicy:
         return reach is Reach.PUBLIC or bool(entries)
 
     def permits_port(self, port: int, address: IpAddress | None = None, *, secure: bool) -> bool:
-        """Whether the port is the scheme's default, 1024 or higher, or listed in an entry.
+        """Whether the port is the scheme's default, at least 1024, or listed in an allowed entry.
 
-        With `address`, the entry that lists the port must also include the address.
+        If `address` is given, the entry that lists the port must also include the address.
         """
         is_common = port >= _FIRST_COMMON_PORT or port == _default_port(secure=secure)
         return is_common or any(

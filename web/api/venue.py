@@ -43,7 +43,7 @@ async def show_availability(request: web.Request) -> web.Response:
     """Return whether each table is free on a date or in a slot. Does not reserve a table.
 
     Raises InvalidDate, DateOutOfRange or InvalidSlot if a parameter is invalid, and
-    ValidationError for any other parameter.
+    ValidationError if a parameter is unknown.
     """
     query = read_query(request, ("date", "slot"))
     day, start = parse_date(query.get("date")), query.get("slot")

@@ -105,12 +105,12 @@ def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
 def evening_in_words(
     day: date, tonight: date, language: Language, starts: int | None
 ) -> tuple[str, str | None]:
-    """Return the name of the evening and its date, such as (`Ce soir`, `sam. 21 nov.`).
+    """Return the evening's name and date, for example (`Ce soir`, `sam. 21 nov.`).
 
-    Only yesterday's, today's and tomorrow's evenings have a name. For another day, return only the
-    date: (`Sam. 28 nov.`, None). The date is always included, because a card may be printed and
+    Only yesterday's, today's and tomorrow's evenings have a name. For any other day, return only
+    the date: (`Sam. 28 nov.`, None). The date is always included, because a printed card may be
     read on a later day. `starts` is the slot's start in minutes after midnight, or None for the
-    whole evening. A slot that starts before 17:00 is named `Aujourd’hui` instead of `Ce soir`.
+    whole evening. A slot that starts before 17:00 is called `Aujourd’hui` instead of `Ce soir`.
     """
     nears = {-1: _("Last night"), 0: _("Tonight"), 1: _("Tomorrow")}
     if starts is not None and starts < _EVENINGS_START:

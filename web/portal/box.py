@@ -332,7 +332,7 @@ async def save_changes(request: web.Request, changes: Changes, page: str = "/box
 
 
 def _field_error_of(changes: Iterable[str], failure: str) -> ValidationError:
-    """Return an error for the form field whose setting is named in the message `failure`."""
+    """Find the setting that the message `failure` names, and return an error for its field."""
     wrong = next((name for name in changes if failure.startswith(f"{name} is ")), None)
     if wrong is None:
         return field_invalid("settings", "settings_file")

@@ -1,6 +1,6 @@
 """Run the relay: the SSH server for boxes, the public ports, and the status page.
 
-The status page, metrics and health are for requests from this machine or with a token.
+The status page, metrics and health check are served only to this machine or with a token.
 """
 
 import argparse
