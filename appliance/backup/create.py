@@ -21,6 +21,7 @@ from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.files import PART, atomic_file, exclusive, make_folder
+from appliance.core.i18n import mark as _
 from appliance.core.settings import Settings
 from appliance.core.tokens import EnvironmentName, Tokens
 from appliance.database.connection import Reader, open_connection
@@ -33,12 +34,20 @@ _ABANDONED_SECONDS = 6 * 3600
 # an upgrade.
 _PATIENCE_SECONDS = 540.0
 
-_NO_ROOM = "the disk is full. Free some space in the backup folder and in the data directory."
+_NO_ROOM = _(
+    "the backup could not be written: the disk is full. Free some space in the backup folder and "
+    "in the data directory."
+)
 _EXPLANATIONS = {
     errno.ENOSPC: _NO_ROOM,
-    errno.EROFS: "its folder is read-only. If systemd runs the box, run venuebox service install "
-    "to allow writing there. Otherwise, check the volume.",
-    errno.EACCES: "the box's user may not write to its folder. Make that user the folder's owner.",
+    errno.EROFS: _(
+        "the backup could not be written: its folder is read-only. If systemd runs the box, run "
+        "venuebox service install to allow writing there. Otherwise, check the volume."
+    ),
+    errno.EACCES: _(
+        "the backup could not be written: the box's user may not write to its folder. Make that "
+        "user the folder's owner."
+    ),
 }
 
 # A callback for progress, which receives the phase (copy, seal or prove), the amount done and the
@@ -238,7 +247,7 @@ def _choose_path(folder: Path, header: archive.Header) -> Path:
 
 def _describe(error: Exception, root: Path) -> str:
     if isinstance(error, apsw.FullError):
-        return f"the backup could not be written: {_NO_ROOM}"
+        return _NO_ROOM
     if isinstance(error, apsw.Error):
         return f"the backup could not be made ({error}). Run venuebox doctor."
     if not isinstance(error, OSError):
@@ -247,5 +256,5 @@ def _describe(error: Exception, root: Path) -> str:
     if error.errno == errno.EACCES and path is not None and path.is_relative_to(root):
         found = path if os.path.exists(path) else path.parent  # noqa: PTH110 - never raises
         return f"the box's user has no access to {found}. Make that user its owner."
-    why = _EXPLANATIONS.get(error.errno or 0, error.strerror or str(error))
-    return f"the backup could not be written: {why}"
+    why = error.strerror or str(error)
+    return _EXPLANATIONS.get(error.errno or 0, f"the backup could not be written: {why}")

@@ -73,6 +73,11 @@ async def test_no_part_of_a_verdict_is_off_the_smallest_screen(door):
         await phone.page.locator(f"#verdict-{part}").evaluate(size) for part in ("word", "table")
     ]
     assert word <= table
+    sentence, stepper = [
+        await phone.page.locator(part).bounding_box()
+        for part in ("#verdict-sentence", "#fewer-here")
+    ]
+    assert sentence["y"] + sentence["height"] <= stepper["y"]
 
 
 async def watched(door, video=None, **options):

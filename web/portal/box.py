@@ -14,7 +14,7 @@ from appliance.backup.catalogue import read_record, record_kit
 from appliance.backup.recovery_key import ensure_recovery_key, kit_html
 from appliance.box import Box
 from appliance.clock_gate import confirm_clock
-from appliance.core.errors import OperatorError, ValidationError, field_invalid
+from appliance.core.errors import ChangedMeanwhile, OperatorError, ValidationError, field_invalid
 from appliance.core.files import atomic_write
 from appliance.core.i18n import Language
 from appliance.core.settings import RANGES, Settings, parse_settings, read_settings
@@ -35,7 +35,7 @@ from appliance.reservations.email_queue import (
 from appliance.reservations.request import is_email
 from appliance.staff.accounts import STEPS, close_setup, find_setup
 from appliance.staff.audit_log import record_audit
-from appliance.venue.model import find_zone, get_venue, list_slots, list_tables
+from appliance.venue.model import find_zone, fingerprint, get_venue, list_slots, list_tables
 from appliance.venue.venue_file import UNFURNISHED
 from web.portal.box_jobs import BACKING_UP, EXAMINER, OUTSIDE, find_copies, summarise_backups
 from web.portal.cookies import BOX, LIVE, RESTART
@@ -49,6 +49,9 @@ _EMAIL_ERRORS_SHOWN = 5
 _NUMBERS = (
     "guest.cancel_hours", "mail.reminder_hours", "door.early_minutes", "retention.contact_days",
 )  # fmt: skip
+# The settings that each form shows. The mail form does not show the stored password.
+_GENERAL = ("booking.enabled", "server.app_url", *_NUMBERS)
+_MAIL = ("mail.host", "mail.port", "mail.security", "mail.user", "mail.sender")
 _SECURITIES = ("starttls", "tls", "none")
 _PORT_MAX = 65535
 _HOST_MAX = 253
@@ -99,6 +102,8 @@ async def show_box(
         "enabled": "booking.enabled" in typed if changing else saved.booking.enabled,
         "settings": {name: typed.get(name, _setting(saved, name)) for name in _NUMBERS},
         "saved": saved,
+        "seen": typed["seen"] if changing else _mark(saved_settings(request), _GENERAL),
+        "mail_seen": typed["seen"] if "host" in typed else _mark(saved_settings(request), _MAIL),
         "securities": _SECURITIES,
         "ranges": RANGES,
         "may_restart": RESTART in request.app,
@@ -263,6 +268,11 @@ def _setting(settings: Settings, name: str) -> object:
     return getattr(getattr(settings, section), item)
 
 
+def _mark(settings: Settings, names: Iterable[str]) -> str:
+    """Return the fingerprint of the settings that a form shows."""
+    return fingerprint([_setting(settings, name) for name in names])
+
+
 async def save_settings(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/settings`: save general settings, which apply after the next restart."""
     return await save_changes(
@@ -272,6 +282,7 @@ async def save_settings(request: web.Request, form: Form) -> web.StreamResponse:
             "server.app_url": form.text("app_url", 500).rstrip("/"),
             **{name: form.integer(name, *RANGES[name]) for name in _NUMBERS},
         },
+        shown=_GENERAL,
     )
 
 
@@ -301,13 +312,16 @@ async def save_mail(request: web.Request, form: Form) -> web.StreamResponse:
                 "Please enter it."
             )
         )
-    return await save_changes(request, changes)
+    return await save_changes(request, changes, shown=_MAIL)
 
 
-async def save_changes(request: web.Request, changes: Changes, page: str = "/box") -> web.Response:
+async def save_changes(
+    request: web.Request, changes: Changes, page: str = "/box", shown: Iterable[str] = ()
+) -> web.Response:
     """Write the changed settings to settings.toml, and redirect to `page`.
 
-    The names of these settings are recorded in the audit log. Raises ValidationError if a value is
+    The names of these settings are recorded in the audit log. Raises ChangedMeanwhile if one of the
+    settings in `shown` has changed since the form showed it, and ValidationError if a value is
     invalid or the file cannot be read or edited.
     """
     file = request.app[BOX].directory.settings_file
@@ -315,6 +329,8 @@ async def save_changes(request: web.Request, changes: Changes, page: str = "/box
         try:
             text = file.read_text("utf-8") if file.exists() else ""
             known = parse_settings(text, {})
+            if shown and request[FORM].text("seen", 64) != _mark(known, shown):
+                raise ChangedMeanwhile
             edited = {
                 name: value for name, value in changes.items()
                 if _setting(known, name) != (tuple(value) if isinstance(value, list) else value)

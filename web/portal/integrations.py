@@ -11,6 +11,7 @@ from appliance.api_keys import (
     READ_ONLY_SCOPES,
     SCOPES,
     ApiKey,
+    IssuedKey,
     KeyUse,
     find_key,
     issue_key,
@@ -20,10 +21,12 @@ from appliance.api_keys import (
     rotate_key,
 )
 from appliance.core.errors import ChangedMeanwhile, EndpointIsInactive, NotFound, field_invalid
+from appliance.core.tokens import EnvironmentName
 from appliance.database.connection import Reader, Transaction
 from appliance.http.request import ENVIRONMENT, recheck_authorisation
 from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
 from appliance.reservations.create import SHOWN, list_mismatches
+from appliance.venue.model import fingerprint
 from appliance.webhooks.delivery_log import DeliveryFilter, page_deliveries, read_queue
 from appliance.webhooks.endpoints import (
     SWITCHED_OFF,
@@ -184,10 +187,12 @@ def _read_key(reader: Reader, key_id: str) -> dict[str, Any]:
     key = find_key(reader, key_id)
     if key is None:
         raise NotFound
+    line = [other for other in list_keys(reader) if other.lineage == key.lineage]
     return {
         "key": key,
         "use": list_key_use(reader).get(key_id, KeyUse()),
-        "line": [other for other in list_keys(reader) if other.lineage == key.lineage],
+        "line": line,
+        "seen": fingerprint([other.id for other in line]),
         "mismatches": sum(m.lineage == key.lineage for m in list_mismatches(reader)),
     }
 
@@ -195,8 +200,21 @@ def _read_key(reader: Reader, key_id: str) -> dict[str, Any]:
 async def rotate_one(request: web.Request, form: Form) -> web.Response:
     """`POST …/keys/{id}/rotate`: create a successor to an API key and show it once."""
     ends, environment_name = form.text("old") == "ends", request[ENVIRONMENT].name
-    issued = await write_as_staff(request, rotate_key, environment_name, id_of(request), ends=ends)
+    seen, key_id = form.text("seen", 64), id_of(request)
+    issued = await write_as_staff(
+        request, _rotate_as_seen, seen, environment_name, key_id, ends=ends
+    )
     return _show_once(request, f"keys/{issued.id}", issued.id, issued.key)
+
+
+def _rotate_as_seen(
+    tx: Transaction, seen: str, environment_name: EnvironmentName, key_id: str,
+    *, ends: bool, actor: str,
+) -> IssuedKey:  # fmt: skip
+    """Run `rotate_key`. Raises ChangedMeanwhile if a linked key was issued since the form."""
+    if seen != _read_key(tx, key_id)["seen"]:
+        raise ChangedMeanwhile
+    return rotate_key(tx, environment_name, key_id, ends=ends, actor=actor)
 
 
 async def revoke_one(request: web.Request, _form: Form) -> web.Response:

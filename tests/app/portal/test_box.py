@@ -1,5 +1,7 @@
 """The box's page: checks, emails, settings, restart, clock."""
 
+import re
+
 import pytest
 
 from appliance.alerts import Alert, list_alerts, put_alert
@@ -39,6 +41,11 @@ FORM = {
     "door.early_minutes": "45",
     "retention.contact_days": "7",
 }
+MAIL_PATH = "/portal/box/mail"
+MAIL = {
+    "host": "smtp.example.com", "port": "465", "security": "tls", "user": "box@example.com",
+    "password": "only for them", "sender": "box@example.com",
+}  # fmt: skip
 BUTTON = 'action="/portal/box/restart"'
 
 
@@ -67,7 +74,7 @@ async def noted(running):
 async def test_the_owner_switches_them_and_is_offered_the_restart(running, owner, tmp_path):
     assert BUTTON not in (await owner.get("/portal/box"))[1]
 
-    status, _, headers = await owner.post(PATH, FORM)
+    status, _, headers = await owner.save(PATH, FORM)
 
     assert (status, headers["Location"]) == (303, "/portal/box?note=saved-for-later")
     assert found_in(tmp_path) == {
@@ -89,11 +96,11 @@ async def test_a_setting_that_is_set_back_needs_no_restart(running, owner, tmp_p
     defaults = {name: str(int(value)) for name, value in found_in(tmp_path).items()}
     del defaults["booking.enabled"]
 
-    assert (await owner.post(PATH, defaults))[2]["Location"] == "/portal/box?note=saved"
+    assert (await owner.save(PATH, defaults))[2]["Location"] == "/portal/box?note=saved"
     assert not (tmp_path / "settings.toml").exists()
     assert await noted(running) == []
-    await owner.post(PATH, {**defaults, "door.early_minutes": "5"})
-    assert (await owner.post(PATH, defaults))[2]["Location"] == "/portal/box?note=saved"
+    await owner.save(PATH, {**defaults, "door.early_minutes": "5"})
+    assert (await owner.save(PATH, defaults))[2]["Location"] == "/portal/box?note=saved"
     assert BUTTON not in (await owner.get("/portal/box"))[1]
     assert [detail for _, detail in await noted(running)] == ['{"name":"door.early_minutes"}'] * 2
 
@@ -104,12 +111,35 @@ async def test_a_setting_that_is_set_back_needs_no_restart(running, owner, tmp_p
      ("retention.contact_days", "0"), ("guest.cancel_hours", "two")],
 )  # fmt: skip
 async def test_a_value_that_is_not_allowed_is_said_beside_its_field(owner, tmp_path, name, value):
-    status, page, _ = await owner.post(PATH, {**FORM, name: value})
+    status, page, _ = await owner.save(PATH, {**FORM, name: value})
     assert status == 400
     field = page[page.index(f'name="{name}"') :]
     assert f'value="{value}"' in field[:200]
     assert 'aria-invalid="true"' in field[: field.index("</label>")]
     assert not (tmp_path / "settings.toml").exists()
+
+
+async def test_two_tabs_do_not_overwrite_each_other(owner, tmp_path):
+    _, page, _ = await owner.get("/portal/box")
+    seen = re.search(r'action="/portal/box/settings"[^>]*>\s*<[^>]*name="seen" value="(\w+)"', page)
+    await owner.save(PATH, FORM)
+
+    stale = {**FORM, "guest.cancel_hours": "9", "app_url": "https://riad.example"}
+    status, page, _ = await owner.post(PATH, {**stale, "seen": seen[1] if seen else ""})
+
+    assert (status, "nothing was overwritten" in page) == (409, True)
+    assert 'max="720" value="9"' in page
+    assert 'value="https://riad.example"' in page
+    assert found_in(tmp_path)["guest.cancel_hours"] == 6
+    assert (await owner.save(MAIL_PATH, MAIL))[0] == 303  # the mail form shows other settings
+
+
+async def test_two_tabs_do_not_overwrite_the_mail_settings(owner, tmp_path):
+    await owner.save(MAIL_PATH, MAIL)
+    status, page, _ = await owner.post(MAIL_PATH, {**MAIL, "port": "25", "seen": "stale"})
+    assert (status, "nothing was overwritten" in page) == (409, True)
+    assert 'max="65535" value="25"' in page
+    assert read_settings(tmp_path / "settings.toml", {}).mail.port == 465
 
 
 async def test_a_manager_reads_them_and_changes_nothing(owner, tmp_path, manager):

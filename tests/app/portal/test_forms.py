@@ -79,7 +79,8 @@ async def test_a_form_says_what_is_wrong_beside_its_field(new_box, path, form, f
     if path in {"venue/rules", "venue/policies"}:
         form = {**form, "seen": value_of((await owner.get("/portal/venue/rules"))[1], "seen")}
 
-    status, page, _ = await owner.post(f"/portal/{path}", form)
+    send = owner.save if path.startswith("box/") else owner.post
+    status, page, _ = await send(f"/portal/{path}", form)
 
     assert (status, said_at(page, field) != "") == (400, True)
     assert page.count('class="refused"') == 1

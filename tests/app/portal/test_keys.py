@@ -106,6 +106,18 @@ async def test_a_successor_inherits_and_the_old_key_stays_until_it_is_revoked(ru
     assert (await running.call("GET", "/v1/venue", key=old))[0] == 200
 
 
+async def test_a_stale_tab_makes_no_second_successor(running, manager):
+    page, _ = await make_key(manager)
+    stale = await a_form(manager, page)
+    await manager.post(f"{page}/rotate", {**await a_form(manager, page), "old": "stays"})
+    before = running.live.database.peek(list_keys)
+
+    status, text, _ = await manager.post(f"{page}/rotate", {**stale, "old": "ends"})
+
+    assert (status, "nothing was overwritten" in text) == (409, True)
+    assert running.live.database.peek(list_keys) == before
+
+
 async def test_a_key_that_is_to_end_may_be_revoked_sooner_and_never_later(running, manager):
     page, old = await make_key(manager)
     for choice in ("ends", "ends"):

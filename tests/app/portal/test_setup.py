@@ -198,9 +198,9 @@ async def test_mail_and_address_are_written_to_the_settings_file(new_box, tmp_pa
              "retention.contact_days")  # fmt: skip
     settings = {name: value_of(page, name) for name in names}
 
-    assert (await owner.post("/portal/box/mail", {**MAIL, "password": 'p"w'}))[0] == 303
+    assert (await owner.save("/portal/box/mail", {**MAIL, "password": 'p"w'}))[0] == 303
     address = {**settings, "app_url": "https://riad.example/"}
-    assert (await owner.post("/portal/box/settings", address))[0] == 303
+    assert (await owner.save("/portal/box/settings", address))[0] == 303
 
     written = saved(tmp_path)
     assert (written.mail.host, written.mail.password) == ("smtp.example.com", 'p"w')
@@ -211,13 +211,13 @@ async def test_mail_and_address_are_written_to_the_settings_file(new_box, tmp_pa
 
 async def test_the_stored_password_goes_to_no_other_mail_server(new_box, tmp_path):
     owner = await the_owner(new_box)
-    await owner.post("/portal/box/mail", MAIL)
+    await owner.save("/portal/box/mail", MAIL)
 
-    await owner.post("/portal/box/mail", {**MAIL, "password": "", "port": "587"})
+    await owner.save("/portal/box/mail", {**MAIL, "password": "", "port": "587"})
     kept = saved(tmp_path).mail
     elsewhere = {**MAIL, "password": "", "host": "smtp.evil.example"}
-    refused, _, _ = await owner.post("/portal/box/mail", elsewhere)
-    await owner.post("/portal/box/mail", {**elsewhere, "user": ""})
+    refused, _, _ = await owner.save("/portal/box/mail", elsewhere)
+    await owner.save("/portal/box/mail", {**elsewhere, "user": ""})
     moved = saved(tmp_path).mail
 
     assert (kept.port, kept.password) == (587, "only for them")
@@ -235,7 +235,7 @@ async def test_a_test_letter_leaves_by_what_is_saved(new_box, monkeypatch):
     monkeypatch.setattr("web.portal.box.send_trial", send)
     new_box.app._state[RESTART] = list
     owner = await the_owner(new_box)
-    await owner.post("/portal/box/mail", MAIL)
+    await owner.save("/portal/box/mail", MAIL)
 
     status, _, _ = await owner.post("/portal/box/test-letter", {"recipient": "y@example.com"})
 
