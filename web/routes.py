@@ -20,10 +20,9 @@ from web.api.webhooks import (
 )
 from web.guest.access import access_page, calendar_file, pass_picture, service_worker
 from web.guest.book import booked_page, booking_page, send_booking
-from web.guest.cancel import cancel, cancel_page
-from web.guest.claim import claim, claim_page
 from web.guest.my_reservations import (
-    correct_mine,
+    cancel_page,
+    claim_page,
     erase_mine,
     forget_all,
     my_data,
@@ -66,15 +65,15 @@ GUEST_ROUTES = (
     ("GET", "/access/{token}/pass.png", pass_picture),
     ("GET", "/access/{token:.*}", access_page),
     ("GET", "/claim-guest/{token}/cancel", cancel_page),
-    ("POST", "/claim-guest/{token}/cancel", cancel),
+    ("POST", "/claim-guest/{token}/cancel", cancel_page),
     ("GET", "/claim-guest/{token:.*}", claim_page),
-    ("POST", "/claim-guest/{token:.*}", claim),
+    ("POST", "/claim-guest/{token:.*}", claim_page),
     ("GET", "/me", my_reservations),
     ("POST", "/me/forget", forget_all),
     ("GET", "/me/{id}", my_reservation),
-    ("POST", "/me/{id}", correct_mine),
+    ("POST", "/me/{id}", my_reservation),
     ("GET", "/me/{id}/cancel", cancel_page),
-    ("POST", "/me/{id}/cancel", cancel),
+    ("POST", "/me/{id}/cancel", cancel_page),
     ("GET", "/me/{id}/data.json", my_data),
     ("POST", "/me/{id}/erasure", erase_mine),
     ("GET", "/book", booking_page),

@@ -12,7 +12,12 @@ from appliance.database.connection import Reader
 from appliance.door.guest_pass import pass_text
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT
-from appliance.reservations.model import Reservation, cancel_deadline, evening_is_over
+from appliance.reservations.model import (
+    OPEN_STATUSES,
+    Reservation,
+    cancel_deadline,
+    evening_is_over,
+)
 from appliance.reservations.request import parse_uuid
 from appliance.reservations.rows import (
     find_reservation,
@@ -62,6 +67,16 @@ class OpenedLink:
     def day(self) -> date:
         """Return the date of the evening."""
         return date.fromisoformat(self.reservation.date)
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the reservation can still be changed."""
+        return self.reservation.status in OPEN_STATUSES
+
+    @property
+    def pass_path(self) -> str | None:
+        """Return the path of the access page while it shows the guest pass, or else None."""
+        return self.access_path if self.is_alive and self.guest_pass else None
 
 
 async def open_link(
