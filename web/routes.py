@@ -18,7 +18,7 @@ from web.api.webhooks import (
     replay_webhook,
     send_test_webhook,
 )
-from web.guest.access import access_page, calendar_file, pass_picture, service_worker
+from web.guest.access import access_page, pass_picture, send_calendar, service_worker
 from web.guest.book import booked_page, booking_page, send_booking
 from web.guest.my_reservations import (
     cancel_page,
@@ -61,7 +61,7 @@ PARTNER_ROUTE_TABLE: tuple[Route, ...] = (
 # `{token:.*}` matches any text, so that a damaged link also shows the guests' error page.
 GUEST_ROUTES = (
     ("GET", "/access/service-worker.js", service_worker),
-    ("GET", "/access/{token}/calendar.ics", calendar_file),
+    ("GET", "/access/{token}/calendar.ics", send_calendar),
     ("GET", "/access/{token}/pass.png", pass_picture),
     ("GET", "/access/{token:.*}", access_page),
     ("GET", "/claim-guest/{token}/cancel", cancel_page),
