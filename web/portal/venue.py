@@ -46,7 +46,7 @@ from appliance.venue.model import (
     Table,
     Venue,
     clash_mark,
-    closing_clashes,
+    find_clashes,
     find_tonight,
     fingerprint,
     get_slot,
@@ -54,13 +54,11 @@ from appliance.venue.model import (
     get_venue,
     interval,
     list_closings,
-    list_future_reservations,
     list_slots,
     list_tables,
     list_used_tables,
     overlapping_slots,
     parse_date,
-    standing_clashes,
 )
 from appliance.venue.table_list import PastedTables, parse_tables
 from appliance.venue.venue_file import MODES, NAME_MAX, STATUSES, UNFURNISHED
@@ -396,14 +394,13 @@ def _write_value(value: object) -> str:
 
 def _read_tables(reader: Reader) -> dict[str, Any]:
     tables = list_tables(reader)
-    coming = list_future_reservations(reader, find_tonight(reader).isoformat())
     return {
         "venue": get_venue(reader),
         "tables": tables,
         "seen": fingerprint([table.id for table in tables]),
         "seats": sum(table.capacity_max for table in tables if table.bookable),
         # Future reservations that do not match the current tables, slots and closings.
-        "misfits": standing_clashes(coming, tables, list_slots(reader), list_closings(reader)),
+        "misfits": find_clashes(reader),
     }
 
 
@@ -429,11 +426,11 @@ def _read_slots(reader: Reader) -> dict[str, Any]:
 
 def _read_closings(reader: Reader) -> dict[str, object]:
     tonight = find_tonight(reader).isoformat()
-    coming = list_future_reservations(reader, tonight)
+    closed = [clash for clash in find_clashes(reader) if clash.kind == "closed"]
     return {
         "tonight": tonight,
         "closings": [
-            (closing, closing_clashes(coming, closing))
+            (closing, [clash for clash in closed if closing.holds(clash.reservation.date)])
             for closing in list_closings(reader)
             if closing.last >= tonight
         ],
