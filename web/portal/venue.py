@@ -66,7 +66,7 @@ from web.portal.box import steps_of
 from web.portal.cookies import BOX
 from web.portal.forms import FORM, Form
 from web.portal.guard import id_of
-from web.portal.responses import REFUSED, language_of, portal_page, see_other
+from web.portal.responses import REFUSED, language_of, portal_page, refusal_text, see_other
 
 _WEEK = (1, 2, 3, 4, 5, 6, 0)  # starts with Monday; 0 is Sunday
 _TYPES = ("standard", "vip", "booth", "bar", "terrace")
@@ -94,7 +94,12 @@ def _list_page(
     request: web.Request, text: str, found: PastedTables, status: int = 200
 ) -> web.Response:
     """Return a page with a pasted list, the tables that it contains and its invalid lines."""
-    values = {"text": text, "found": found}
+    language = language_of(request)
+    faults = [
+        (line, typed, invalid.field, refusal_text(invalid, language))
+        for line, typed, invalid in found.faults
+    ]
+    values = {"text": text, "found": found, "faults": faults}
     return portal_page(request, "portal/venue/preview.html", values, status)
 
 
