@@ -32,7 +32,6 @@ from appliance.reservations.rows import (
     add_history,
     get_reservation,
     list_history,
-    list_payments,
     update_reservation,
 )
 from appliance.scheduler import Job
@@ -201,43 +200,40 @@ def _parse(line: bytes) -> _Entry | None:
 Json = dict[str, Any]
 
 
-def _list_emails(reader: Reader, reservation_id: str) -> list[Json]:
-    """Return a reservation's emails, earliest first."""
-    sql = """SELECT kind, recipient, language, state, created_at, sent_at FROM letter
-             WHERE reservation_id = :id ORDER BY created_at, id"""
-    rows = reader.rows(sql, {"id": reservation_id})
-    return [
-        {"kind": kind, "to": recipient, "language": language, "state": state,
-         "queuedAt": format_instant(queued), "sentAt": optional_instant(sent)}
-        for kind, recipient, language, state, queued, sent in rows
-    ]  # fmt: skip
+# The lists in the export of a reservation. Columns called `at` or `…At` hold instants.
+_LISTS = {
+    "payments": """SELECT at, amount, method, voided_at AS voidedAt FROM payment
+                   WHERE reservation_id = :id ORDER BY at, id""",
+    "letters": """SELECT kind, recipient AS "to", language, state, created_at AS queuedAt,
+                         sent_at AS sentAt
+                  FROM letter WHERE reservation_id = :id ORDER BY created_at, id""",
+    "scans": """SELECT s.at, t.name AS terminal, s.kind, s.result, s.admitted, s.reason
+                FROM scan s JOIN terminal t ON t.id = s.terminal_id
+                WHERE s.reservation_id = :id ORDER BY s.seq""",
+    "sentTo": """SELECT e.type AS event, e.occurred_at AS at, p.url AS host, d.state
+                 FROM event e JOIN delivery d ON d.event_seq = e.seq
+                 JOIN endpoint p ON p.id = d.endpoint_id
+                 WHERE e.reservation_id = :id ORDER BY d.seq""",
+}
 
 
-def _list_scans(reader: Reader, reservation_id: str) -> list[Json]:
-    """Return a reservation's scans, with the reasons that staff typed."""
-    sql = """SELECT s.at, t.name, s.kind, s.result, s.admitted, s.reason
-             FROM scan s JOIN terminal t ON t.id = s.terminal_id
-             WHERE s.reservation_id = :id ORDER BY s.seq"""
-    return [
-        {"at": format_instant(at), "terminal": terminal, "kind": kind, "result": result,
-         "admitted": admitted, "reason": reason}
-        for at, terminal, kind, result, admitted, reason in reader.rows(sql, {"id": reservation_id})
-    ]  # fmt: skip
-
-
-def _list_deliveries(reader: Reader, reservation_id: str) -> list[Json]:
-    """Return a reservation's webhook deliveries.
+def _list(reader: Reader, sql: str, reservation_id: str) -> list[Json]:
+    """Return the rows of a query in `_LISTS` as JSON objects.
 
     Contains only the host of each URL, because the rest of a URL may contain secrets.
     """
-    sql = """SELECT e.type, e.occurred_at, p.url, d.state
-             FROM event e JOIN delivery d ON d.event_seq = e.seq
-             JOIN endpoint p ON p.id = d.endpoint_id
-             WHERE e.reservation_id = :id ORDER BY d.seq"""
+    cursor = reader.connection.execute(sql, {"id": reservation_id})
+    described = ((cursor.get_description(), row) for row in cursor)
     return [
-        {"event": kind, "at": format_instant(at), "host": urlsplit(url).hostname, "state": state}
-        for kind, at, url, state in reader.rows(sql, {"id": reservation_id})
+        {name: _written(name, value) for (name, _), value in zip(columns, row, strict=True)}
+        for columns, row in described
     ]
+
+
+def _written(name: str, value: Any) -> Any:
+    if name == "at" or name.endswith("At"):
+        return optional_instant(value)
+    return urlsplit(value).hostname if name == "host" else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,14 +324,7 @@ def _reservation(reader: Reader, reservation_id: str) -> Json:
              "detail": entry.detail}
             for entry in list_history(reader, found.id)
         ],
-        "payments": [
-            {"at": format_instant(payment.at), "amount": payment.amount, "method": payment.method,
-             "voidedAt": optional_instant(payment.voided_at)}
-            for payment in list_payments(reader, found.id)
-        ],
-        "letters": _list_emails(reader, found.id),
-        "scans": _list_scans(reader, found.id),
-        "sentTo": _list_deliveries(reader, found.id),
+        **{name: _list(reader, sql, found.id) for name, sql in _LISTS.items()},
         "keptInBrowsers": reader.value(_CLAIMS, {"id": found.id}),
         "erasureAskedAt": optional_instant(reader.value(_ASKED, {"id": found.id})),
     }  # fmt: skip

@@ -111,7 +111,7 @@ def build_application(
         services = Services(
             environment=environment,
             gate=Gate(environment, box.clock),
-            email_worker=EmailWorker(environment, box.clock),
+            email_worker=EmailWorker(environment),
             dispatcher=Dispatcher(environment, dependencies),
         )
         served.append(services)

@@ -18,12 +18,11 @@ from web.api.webhooks import (
     replay_webhook,
     send_test_webhook,
 )
-from web.guest.access import access_page, calendar_file, pass_picture, service_worker
+from web.guest.access import access_page, pass_picture, send_calendar, service_worker
 from web.guest.book import booked_page, booking_page, send_booking
-from web.guest.cancel import cancel, cancel_page
-from web.guest.claim import claim, claim_page
 from web.guest.my_reservations import (
-    correct_mine,
+    cancel_page,
+    claim_page,
     erase_mine,
     forget_all,
     my_data,
@@ -62,19 +61,19 @@ PARTNER_ROUTE_TABLE: tuple[Route, ...] = (
 # `{token:.*}` matches any text, so that a damaged link also shows the guests' error page.
 GUEST_ROUTES = (
     ("GET", "/access/service-worker.js", service_worker),
-    ("GET", "/access/{token}/calendar.ics", calendar_file),
+    ("GET", "/access/{token}/calendar.ics", send_calendar),
     ("GET", "/access/{token}/pass.png", pass_picture),
     ("GET", "/access/{token:.*}", access_page),
     ("GET", "/claim-guest/{token}/cancel", cancel_page),
-    ("POST", "/claim-guest/{token}/cancel", cancel),
+    ("POST", "/claim-guest/{token}/cancel", cancel_page),
     ("GET", "/claim-guest/{token:.*}", claim_page),
-    ("POST", "/claim-guest/{token:.*}", claim),
+    ("POST", "/claim-guest/{token:.*}", claim_page),
     ("GET", "/me", my_reservations),
     ("POST", "/me/forget", forget_all),
     ("GET", "/me/{id}", my_reservation),
-    ("POST", "/me/{id}", correct_mine),
+    ("POST", "/me/{id}", my_reservation),
     ("GET", "/me/{id}/cancel", cancel_page),
-    ("POST", "/me/{id}/cancel", cancel),
+    ("POST", "/me/{id}/cancel", cancel_page),
     ("GET", "/me/{id}/data.json", my_data),
     ("POST", "/me/{id}/erasure", erase_mine),
     ("GET", "/book", booking_page),

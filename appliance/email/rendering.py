@@ -28,7 +28,7 @@ from appliance.core.qr import qr_png
 from appliance.database.connection import Reader
 from appliance.door.guest_pass import pass_text
 from appliance.environment import Environment
-from appliance.reservations.calendar_file import CalendarEntry
+from appliance.reservations.calendar_file import calendar_file
 from appliance.reservations.email_queue import (
     UNASKED,
     WITH_CALENDAR,
@@ -204,7 +204,7 @@ class Composer:
         if contents.email.kind in WITH_PASS:
             _add_picture(message, contents, values["picture_id"])
         if contents.email.kind in WITH_CALENDAR:
-            _add_calendar(message, contents, values, language)
+            _add_calendar(message, contents, language)
         # Set this header last. Otherwise the library moves it into one of the parts.
         message["Content-Language"] = language.code
         return message
@@ -335,25 +335,13 @@ def _add_picture(message: EmailMessage, contents: Contents, picture_id: str) -> 
     message.add_attachment(picture, "image", "png", filename="pass.png")
 
 
-def _add_calendar(
-    message: EmailMessage, contents: Contents, values: dict[str, Any], language: Language
-) -> None:
-    gettext, code = language.gettext, ""
-    if contents.reservation.holds:
-        code = gettext("%(field)s: %(rule)s", field=gettext("Your code"), rule=values["code"])
-    lines = (values["table"], values["party"], code, contents.access_url)
-    entry = CalendarEntry(
-        reservation=contents.reservation,
-        day=date.fromisoformat(contents.reservation.date),
-        hours=contents.hours,
-        zone=contents.zone,
-        summary=gettext("Table at %(venue)s", venue=values["venue"]),
-        location=", ".join(filter(None, (values["venue"], values["address"]))),
-        description="\n".join(filter(None, lines)),
-        url=contents.access_url,
-    )
+def _add_calendar(message: EmailMessage, contents: Contents, language: Language) -> None:
+    file = calendar_file(
+        contents.reservation, contents.venue, contents.hours, contents.zone, language,
+        contents.access_url,
+    )  # fmt: skip
     message.add_attachment(
-        entry.to_ics(), subtype="calendar", filename="reservation.ics", params={"method": "PUBLISH"}
+        file, subtype="calendar", filename="reservation.ics", params={"method": "PUBLISH"}
     )
 
 

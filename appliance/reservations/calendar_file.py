@@ -1,60 +1,54 @@
 """iCalendar files (RFC 5545) for reservations. Times are in UTC."""
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from appliance.core.i18n import Language
 from appliance.reservations.model import Reservation
-from appliance.venue.model import minute_of
+from appliance.venue.model import Venue, minute_of
 
 _STATES = {"confirmed": "CONFIRMED", "completed": "CONFIRMED", "cancelled": "CANCELLED",
            "declined": "CANCELLED"}  # fmt: skip
 _LINE_OCTETS = 75
 
 
-@dataclass(frozen=True, slots=True)
-class CalendarEntry:
-    """A calendar event for a reservation.
+def calendar_file(
+    reservation: Reservation, venue: Venue, hours: tuple[int, int] | None, zone: ZoneInfo,
+    language: Language, url: str,
+) -> str:  # fmt: skip
+    """Return an iCalendar file with one event for a reservation, with CRLF line endings.
 
-    `hours` is (start, end) in minutes after midnight of `day`, or None for the whole day. All
-    files for a reservation have the same UID, so a file with a higher SEQUENCE replaces the event
-    in the guest's calendar.
+    `hours` is the result of `hours_of`; if it is None, the event lasts all day. `url` is the
+    guest's link. All files for a reservation have the same UID, so a file with a higher SEQUENCE
+    replaces the event in the guest's calendar.
     """
-
-    reservation: Reservation
-    day: date
-    hours: tuple[int, int] | None
-    zone: ZoneInfo
-    summary: str
-    location: str
-    description: str
-    url: str
-
-    def to_ics(self) -> str:
-        """Return the file's content, with CRLF line endings."""
-        lines = [
-            "BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//venuebox//guest//EN", "CALSCALE:GREGORIAN",
-            "METHOD:PUBLISH", "BEGIN:VEVENT",
-            f"UID:{self.reservation.id}",
-            f"DTSTAMP:{_utc(self.reservation.updated_at)}",
-            f"SEQUENCE:{self.reservation.version}",
-            *self._times(),
-            f"STATUS:{_STATES.get(self.reservation.status, 'TENTATIVE')}",
-            f"SUMMARY:{_text(self.summary)}",
-            f"LOCATION:{_text(self.location)}",
-            f"DESCRIPTION:{_text(self.description)}",
-            f"URL:{self.url}",
-            "END:VEVENT", "END:VCALENDAR",
-        ]  # fmt: skip
-        return "".join(_fold(line) + "\r\n" for line in lines)
-
-    def _times(self) -> tuple[str, str]:
-        if self.hours is None:
-            following = self.day + timedelta(days=1)
-            return f"DTSTART;VALUE=DATE:{self.day:%Y%m%d}", f"DTEND;VALUE=DATE:{following:%Y%m%d}"
-        starts, ends = (_utc(minute_of(self.day, at, self.zone)) for at in self.hours)
-        return f"DTSTART:{starts}", f"DTEND:{ends}"
+    day, gettext, code = date.fromisoformat(reservation.date), language.gettext, ""
+    if hours is None:
+        starts, ends = f";VALUE=DATE:{day:%Y%m%d}", f";VALUE=DATE:{day + timedelta(days=1):%Y%m%d}"
+    else:
+        starts, ends = (f":{_utc(minute_of(day, at, zone))}" for at in hours)
+    if reservation.holds:
+        code = gettext("Access code: %(code)s", code=reservation.access_code)
+    party = language.ngettext("%(count)s guest", "%(count)s guests", reservation.guests)
+    location = ", ".join(filter(None, (venue.name, venue.address)))
+    description = "\n".join(filter(None, (reservation.table_name, party, code, url)))
+    lines = [
+        "BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//venuebox//guest//EN", "CALSCALE:GREGORIAN",
+        "METHOD:PUBLISH", "BEGIN:VEVENT",
+        f"UID:{reservation.id}",
+        f"DTSTAMP:{_utc(reservation.updated_at)}",
+        f"SEQUENCE:{reservation.version}",
+        f"DTSTART{starts}",
+        f"DTEND{ends}",
+        f"STATUS:{_STATES.get(reservation.status, 'TENTATIVE')}",
+        f"SUMMARY:{_text(gettext('Table at %(venue)s', venue=venue.name))}",
+        f"LOCATION:{_text(location)}",
+        f"DESCRIPTION:{_text(description)}",
+        f"URL:{url}",
+        "END:VEVENT", "END:VCALENDAR",
+    ]  # fmt: skip
+    return "".join(_fold(line) + "\r\n" for line in lines)
 
 
 def _utc(milliseconds: int) -> str:

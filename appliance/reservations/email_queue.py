@@ -16,8 +16,8 @@ WITH_PASS = ("confirmation", "accepted", "reminder")
 WITH_CALENDAR = (*WITH_PASS, "cancelled")
 UNASKED = ("reminder",)  # kinds that guests can unsubscribe from
 LANGUAGES = ("fr", "en", "ar")
-RETRY_SECONDS = (60, 300, 1800, 7200, 21600)
-DAILY_SECONDS = 86400
+_RETRY_SECONDS = (60, 300, 1800, 7200, 21600)
+_DAILY_SECONDS = 86400
 SETTINGS_TROUBLE = "settings: "  # prefix of errors that the owner must fix in the settings
 
 
@@ -59,20 +59,9 @@ class Outcome:
 
 
 def retry_delay(attempts: int) -> int:
-    """Return how many seconds to wait before the next attempt when `attempts` have failed."""
-    return RETRY_SECONDS[attempts - 1] if attempts <= len(RETRY_SECONDS) else DAILY_SECONDS
-
-
-def remaining_delay(email: Email, now: int) -> float:
-    """Return how many seconds after a restart a waiting email is due.
-
-    The result is at most the email's retry delay, so a wrong clock cannot postpone the email by
-    more than that. It is 0 for an email that was never tried, and if the last error was caused by
-    the settings, because the settings may have been corrected since.
-    """
-    if email.attempts == 0 or (email.trouble or "").startswith(SETTINGS_TROUBLE):
-        return 0.0
-    return min(max(0.0, (email.due_at - now) / 1000), float(retry_delay(email.attempts)))
+    """Return how many ms to wait before the next attempt when `attempts` have failed."""
+    is_daily = attempts > len(_RETRY_SECONDS)
+    return 1000 * (_DAILY_SECONDS if is_daily else _RETRY_SECONDS[max(attempts, 1) - 1])
 
 
 _COLUMNS = """
@@ -92,11 +81,6 @@ def get_email(reader: Reader, email_id: str) -> Email:
     return known(find_email(reader, email_id))
 
 
-def email_state(reader: Reader, email_id: str) -> str | None:
-    """Return `waiting`, `sent`, `failed` or `kept`, or None if there is no email with that id."""
-    return reader.one(str, "SELECT state FROM letter WHERE id = :id", {"id": email_id})
-
-
 def list_emails(reader: Reader, *, limit: int = 100) -> list[Email]:
     """Return the latest `limit` emails in any state, newest first."""
     sql = f"SELECT {_COLUMNS} FROM letter ORDER BY created_at DESC, id DESC LIMIT :limit"  # noqa: S608
@@ -104,9 +88,39 @@ def list_emails(reader: Reader, *, limit: int = 100) -> list[Email]:
 
 
 def list_waiting_emails(reader: Reader) -> list[Email]:
-    """Return all emails that are waiting to be sent, sorted by when they are due."""
-    sql = f"SELECT {_COLUMNS} FROM letter WHERE state = 'waiting' ORDER BY due_at, id"  # noqa: S608
+    """Return all emails that are waiting: first those that were never tried, then by due time."""
+    sql = f"""SELECT {_COLUMNS} FROM letter WHERE state = 'waiting'
+              ORDER BY attempts > 0, due_at, id"""  # noqa: S608
     return [Email(*row) for row in reader.rows(sql)]
+
+
+def find_due_email(reader: Reader) -> str | None:
+    """Return the id of the next email to send, or None if none is due."""
+    emails, now = list_waiting_emails(reader), reader.now
+    return next((email.id for email in emails if _due_time(email, now) <= now), None)
+
+
+def next_email_due_at(reader: Reader) -> int | None:
+    """Return when the next email is due, in ms since 1970, or None if no email is waiting."""
+    emails = list_waiting_emails(reader)
+    return min((_due_time(email, reader.now) for email in emails), default=None)
+
+
+def _due_time(email: Email, now: int) -> int:
+    """Return when a waiting email is due.
+
+    If this is later than its retry delay allows, the clock was set back since: it is due now.
+    """
+    return email.due_at if email.due_at <= now + retry_delay(email.attempts) else now
+
+
+def postpone_emails(tx: Transaction) -> None:
+    """Postpone the waiting emails so that none is due for a minute.
+
+    This limits how often the box tries a mail server that does not work.
+    """
+    sql = "UPDATE letter SET due_at = max(due_at, :later) WHERE state = 'waiting'"
+    tx.execute(sql, {"later": tx.now + retry_delay(1)})
 
 
 def _is_test_outbox(reader: Reader) -> bool:

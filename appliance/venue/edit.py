@@ -19,30 +19,28 @@ from appliance.core.errors import (
     SlotIsHeld,
     field_invalid,
 )
-from appliance.database.connection import Reader, Transaction
+from appliance.database.connection import Transaction
 from appliance.outbox import VenueChanged
 from appliance.venue.model import (
     BOOKING_HORIZON_DAYS,
     Clashes,
     Closing,
-    Coming,
     Slot,
     Table,
     Venue,
     clash_mark,
-    closing_clashes,
+    find_clashes,
     find_shifted,
     find_tonight,
     fingerprint,
     get_slot,
     get_table,
     get_venue,
+    list_closings,
     list_future_reservations,
     list_slots,
     list_tables,
     list_used_tables,
-    slot_clashes,
-    table_clashes,
 )
 from appliance.venue.venue_file import VenueFile, check_slot, check_table, check_venue
 
@@ -52,16 +50,16 @@ def close_days(
 ) -> Clashes:
     """Close the venue from `first` to `last`, both included.
 
-    If there are reservations on these days, change nothing and return them as clashes, unless
-    `accepted` is their mark. A closing of exactly the same days is replaced.
-    Raises InvalidDateRange if `last` is before `first`, before tonight or more than 730 days ahead.
+    If there are reservations on these days, which were not closed before, change nothing and return
+    them as clashes, unless `accepted` is their mark. A closing of the same days is replaced. Raises
+    InvalidDateRange if `last` is before `first`, before tonight or more than 730 days ahead.
     """
     tonight = find_tonight(tx)
     if last < max(first, tonight) or (last - tonight).days > BOOKING_HORIZON_DAYS:
         raise InvalidDateRange(field="last")
     closing = Closing(tx.new_id(), first.isoformat(), last.isoformat(), reason)
-    clashes = closing_clashes(_list_coming(tx), closing)
-    if clashes and clash_mark(clashes) != accepted:
+    clashes = _new_clashes(tx, accepted, closings=[*list_closings(tx), closing])
+    if clashes:
         return clashes
     days = {"first": closing.first, "last": closing.last}
     tx.execute("DELETE FROM closing_day WHERE first_day = :first AND last_day = :last", days)
@@ -78,8 +76,14 @@ def open_days(tx: Transaction, closing_id: str) -> None:
         raise NotFound
 
 
-def _list_coming(reader: Reader) -> list[Coming]:
-    return list_future_reservations(reader, find_tonight(reader).isoformat())
+def _new_clashes(tx: Transaction, accepted: str | None, **changed: Sequence[Any]) -> Clashes:
+    """Return the clashes that a change of the venue would add, or none if `accepted` is their mark.
+
+    `changed` are the arguments of `find_clashes`.
+    """
+    present = set(find_clashes(tx))
+    clashes = tuple(clash for clash in find_clashes(tx, **changed) if clash not in present)
+    return () if clash_mark(clashes) == accepted else clashes
 
 
 def _check_shifts(
@@ -91,7 +95,8 @@ def _check_shifts(
     table for the slot, so the table could be booked twice. Call this before the change. Pass None
     for an argument that does not change.
     """
-    coming, present, ends_at = _list_coming(tx), list_slots(tx), get_venue(tx).evening_ends_at
+    present, ends_at = list_slots(tx), get_venue(tx).evening_ends_at
+    coming = list_future_reservations(tx, find_tonight(tx).isoformat())
     after = find_shifted(coming, present if slots is None else slots, evening_ends_at or ends_at)
     if after - find_shifted(coming, present, ends_at):
         raise SlotIsHeld
@@ -209,15 +214,13 @@ def edit_table(
     unknown, ChangedMeanwhile if the table has changed since then, and ValidationError if a field is
     invalid.
     """
-    table = get_table(tx, table_id)
-    _check_seen(table, seen)
-    check_table(entry, {other.number for other in list_tables(tx) if other.id != table_id})
-    after = replace(entry, id=table_id)
-    clashes = table_clashes(_list_coming(tx), table, after)
-    if clashes and clash_mark(clashes) != accepted:
-        return clashes
-    tx.update("venue_table", table_id, **_table_columns(entry))
-    return ()
+    _check_seen(get_table(tx, table_id), seen)
+    others = [other for other in list_tables(tx) if other.id != table_id]
+    check_table(entry, {other.number for other in others})
+    clashes = _new_clashes(tx, accepted, tables=[*others, replace(entry, id=table_id)])
+    if not clashes:
+        tx.update("venue_table", table_id, **_table_columns(entry))
+    return clashes
 
 
 def remove_table(tx: Transaction, table_id: str, seen: str) -> None:
@@ -300,7 +303,8 @@ def edit_slot(
     slot = replace(entry, id=slot_id)
     others = [other for other in list_slots(tx) if other.id != slot_id]
     check_slot(slot, others)
-    clashes = _check_slots(tx, [*others, slot], accepted)
+    _check_shifts(tx, [*others, slot])
+    clashes = _new_clashes(tx, accepted, slots=[*others, slot])
     if not clashes:
         tx.update("slot", slot_id, **_slot_row(slot))
     return clashes
@@ -315,7 +319,8 @@ def remove_slot(tx: Transaction, slot_id: str, seen: str, accepted: str | None =
     """
     _check_seen(get_slot(tx, slot_id), seen)
     others = [other for other in list_slots(tx) if other.id != slot_id]
-    clashes = _check_slots(tx, others, accepted)
+    _check_shifts(tx, others)
+    clashes = _new_clashes(tx, accepted, slots=others)
     if not clashes:
         tx.execute("DELETE FROM slot WHERE id = :id", {"id": slot_id})
     return clashes
@@ -331,14 +336,3 @@ def _store_order(tx: Transaction, ids: Sequence[str]) -> None:
     for position, table_id in enumerate(ids):
         sql = "UPDATE venue_table SET position = :position WHERE id = :id AND position <> :position"
         tx.execute(sql, {"position": position, "id": table_id})
-
-
-def _check_slots(tx: Transaction, slots: Sequence[Slot], accepted: str | None) -> Clashes:
-    """Return the clashes that replacing all slots with `slots` would cause.
-
-    If `accepted` is the mark of these clashes, return none. Raises SlotIsHeld if a booked slot
-    would move across midnight.
-    """
-    _check_shifts(tx, slots)
-    clashes = slot_clashes(_list_coming(tx), list_slots(tx), slots)
-    return () if clash_mark(clashes) == accepted else clashes

@@ -7,7 +7,7 @@ not move bookings.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
@@ -306,30 +306,32 @@ def clash_mark(clashes: Clashes) -> str:
     return fingerprint([(clash.kind, clash.reservation.id) for clash in clashes])
 
 
-def table_clashes(coming: Iterable[Coming], before: Table, after: Table) -> Clashes:
-    """Return the clashes caused by a lower capacity or by making the table unbookable."""
-    held = [reservation for reservation in coming if reservation.table_id == before.id]
-    if before.bookable and not after.bookable:
-        return tuple(Clash("table_retired", reservation) for reservation in held)
-    return tuple(
-        Clash("over_capacity", reservation)
-        for reservation in held
-        if after.capacity_max < reservation.guests <= before.capacity_max
-    )
+def find_clashes(
+    reader: Reader, *, tables: Sequence[Table] | None = None, slots: Sequence[Slot] | None = None,
+    closings: Sequence[Closing] | None = None,
+) -> Clashes:  # fmt: skip
+    """Return the clashes between the future reservations and the venue.
 
-
-def slot_clashes(
-    coming: Iterable[Coming], before: Sequence[Slot], after: Sequence[Slot]
-) -> Clashes:
-    """Return the clashes with reservations whose slot is in `before` but not in `after`.
-
-    A slot counts only if it is offered on the weekday of the reservation.
+    There are such clashes if an edit was made although it caused clashes. With `tables`, `slots` or
+    `closings`, return the clashes that there would be with these.
     """
-    return tuple(
-        Clash("slot_gone", reservation)
-        for reservation in coming
-        if _find_booked(before, reservation) and not _find_booked(after, reservation)
-    )
+    by_id = {table.id: table for table in tables or list_tables(reader)}
+    offered = list_slots(reader) if slots is None else slots
+    closed = list_closings(reader) if closings is None else closings
+
+    def kinds_of(reservation: Coming) -> Iterator[str]:
+        table = by_id[reservation.table_id]
+        if any(closing.holds(reservation.date) for closing in closed):
+            yield "closed"
+        if reservation.slot and _find_booked(offered, reservation) is None:
+            yield "slot_gone"
+        if not table.bookable:
+            yield "table_retired"
+        elif reservation.guests > table.capacity_max:
+            yield "over_capacity"
+
+    coming = list_future_reservations(reader, find_tonight(reader).isoformat())
+    return tuple(Clash(kind, found) for found in coming for kind in kinds_of(found))
 
 
 def _find_booked(slots: Iterable[Slot], reservation: Coming) -> Slot | None:
@@ -337,11 +339,6 @@ def _find_booked(slots: Iterable[Slot], reservation: Coming) -> Slot | None:
     if reservation.slot is None:
         return None
     return find_slot(slots, reservation.slot, date.fromisoformat(reservation.date))
-
-
-def closing_clashes(coming: Iterable[Coming], closing: Closing) -> Clashes:
-    """Return the clashes with the reservations on the days of a closing."""
-    return tuple(Clash("closed", found) for found in coming if closing.holds(found.date))
 
 
 def find_shifted(
@@ -371,30 +368,6 @@ def overlapping_slots(slots: Iterable[Slot], evening_ends_at: str) -> list[tuple
         if set(first.days_of_week) & set(second.days_of_week)
         and overlap(interval(first, evening_ends_at), interval(second, evening_ends_at))
     ]
-
-
-def standing_clashes(
-    coming: Iterable[Coming], tables: Iterable[Table],
-    slots: Sequence[Slot], closings: Sequence[Closing],
-) -> Clashes:  # fmt: skip
-    """Return the clashes between the reservations and the present state of the venue.
-
-    There are such clashes if an edit was made although it caused clashes.
-    """
-    by_id = {table.id: table for table in tables}
-
-    def kind_of(reservation: Coming) -> str | None:
-        table = by_id[reservation.table_id]
-        if any(closing.holds(reservation.date) for closing in closings):
-            return "closed"
-        if reservation.slot and _find_booked(slots, reservation) is None:
-            return "slot_gone"
-        if not table.bookable:
-            return "table_retired"
-        return "over_capacity" if reservation.guests > table.capacity_max else None
-
-    kinds = ((kind_of(reservation), reservation) for reservation in coming)
-    return tuple(Clash(kind, reservation) for kind, reservation in kinds if kind is not None)
 
 
 _TABLE_COLUMNS = """

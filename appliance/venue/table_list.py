@@ -3,39 +3,27 @@
 import re
 from dataclasses import dataclass
 
+from appliance.core.errors import ValidationError, field_invalid
 from appliance.venue.model import Table
-from appliance.venue.venue_file import CAPACITY_MAX, NAME_MAX, NUMBER_MAX, SPEND_MAX, TYPE_MAX
+from appliance.venue.venue_file import NAME_MAX, check_table
 
 TABLES_MAX = 500
 _CAPACITY_MIN, _CAPACITY_MAX = 1, 4  # defaults for empty cells
 _COLUMNS = 6
+_DIGITS_MAX = 10
 _RANGE = re.compile(r"(\D*?)(\d{1,6})\s*(?:-|–|\.\.)\s*(\D*?)(\d{1,6})")
 _HEADINGS = frozenset({"number", "numéro", "numero", "table", "n°", "no", "nº", "رقم"})
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """An invalid line. Lines are numbered from 1.
+class PastedTables:
+    """The parsed tables and the invalid lines, both in the order of the list.
 
-    `what` names the error: columns, number, name, capacity_min, capacity_max, order, type,
-    minimum_spend, twice, taken, range or too_many.
+    Each fault is the line's number (from 1), its text and what is wrong with it.
     """
 
-    line: int
-    text: str
-    what: str
-
-
-@dataclass(frozen=True, slots=True)
-class PastedTables:
-    """The parsed tables and the invalid lines, both in the order of the list."""
-
     tables: tuple[Table, ...]
-    faults: tuple[Fault, ...]
-
-
-class _InvalidLine(Exception):
-    """Raised for an invalid line. Its message becomes `Fault.what`."""
+    faults: tuple[tuple[int, str, ValidationError], ...]
 
 
 def parse_tables(text: str, taken: frozenset[str] = frozenset()) -> PastedTables:
@@ -46,8 +34,7 @@ def parse_tables(text: str, taken: frozenset[str] = frozenset()) -> PastedTables
     `Booth 1` to `Booth 12`. `taken` contains the numbers of existing tables.
     """
     tables: list[Table] = []
-    faults: list[Fault] = []
-    numbers: set[str] = set()
+    faults: list[tuple[int, str, ValidationError]] = []
     for line, raw in enumerate(text.split("\n"), 1):
         if not raw.strip():
             continue
@@ -56,11 +43,14 @@ def parse_tables(text: str, taken: frozenset[str] = frozenset()) -> PastedTables
             continue
         try:
             found = _parse_row(cells)
-            _check_new(found, numbers, taken)
-        except _InvalidLine as invalid:
-            faults.append(Fault(line, raw.strip()[:NAME_MAX], str(invalid)))
+            if len(tables) + len(found) > TABLES_MAX:
+                raise field_invalid("line", "tables_at_most", most=TABLES_MAX)
+            numbers = {*taken, *(table.number for table in tables)}
+            for table in found:
+                check_table(table, numbers)
+        except ValidationError as invalid:
+            faults.append((line, raw.strip()[:NAME_MAX], invalid))
             continue
-        numbers.update(table.number for table in found)
         tables += found
     return PastedTables(tuple(tables), tuple(faults))
 
@@ -75,17 +65,11 @@ def _split_cells(raw: str) -> list[str]:
 
 def _parse_row(cells: list[str]) -> list[Table]:
     if len(cells) > _COLUMNS:
-        raise _InvalidLine("columns")
+        raise field_invalid("line", "table_columns")
     number, name, fewest, most, type_, spend = cells + [""] * (_COLUMNS - len(cells))
-    capacity_min = _parse_number(fewest, 1, CAPACITY_MAX, "capacity_min", _CAPACITY_MIN)
-    capacity_max = _parse_number(
-        most, 1, CAPACITY_MAX, "capacity_max", max(capacity_min, _CAPACITY_MAX)
-    )
-    if capacity_max < capacity_min:
-        raise _InvalidLine("order")
-    if len(type_) > TYPE_MAX:
-        raise _InvalidLine("type")
-    minimum_spend = _parse_number(spend, 0, SPEND_MAX, "minimum_spend", 0)
+    capacity_min = _parse_number(fewest, _CAPACITY_MIN)
+    capacity_max = _parse_number(most, max(capacity_min, _CAPACITY_MAX))
+    minimum_spend = _parse_number(spend, 0)
     return [
         Table("", each, its_name, capacity_min, capacity_max, minimum_spend, type_ or "standard",
               bookable=True)
@@ -97,41 +81,22 @@ def _expand_range(number: str, name: str) -> list[tuple[str, str]]:
     """Return (number, name) for a table number, or for each table in a range."""
     found = _RANGE.fullmatch(number)
     if found is None:
-        return [_check_label(number, name or number)]
+        return [(number, name or number)]
     head, first, other_head, last = found.groups()
     if other_head not in {"", head} or int(first) > int(last):
-        raise _InvalidLine("range")
+        raise field_invalid("number", "table_range")
     if int(last) - int(first) >= TABLES_MAX:
-        raise _InvalidLine("too_many")
+        raise field_invalid("line", "tables_at_most", most=TABLES_MAX)
     width = len(first) if first.startswith("0") else 0
     counted = [str(n).zfill(width) for n in range(int(first), int(last) + 1)]
     stem = name.removesuffix(first).rstrip() if name.endswith(first) else name
-    return [_check_label(head + n, f"{stem} {n}" if stem else head + n) for n in counted]
+    return [(head + n, f"{stem} {n}" if stem else head + n) for n in counted]
 
 
-def _check_label(number: str, name: str) -> tuple[str, str]:
-    if not 1 <= len(number) <= NUMBER_MAX:
-        raise _InvalidLine("number")
-    if len(name) > NAME_MAX:
-        raise _InvalidLine("name")
-    return number, name
-
-
-def _parse_number(text: str, smallest: int, largest: int, what: str, default: int) -> int:
-    if not text:
+def _parse_number(text: str, default: int) -> int:
+    """Return the number in a cell, or -1, which `check_table` rejects, if it contains no number."""
+    digits = re.sub("[\u202f\u00a0 ]", "", text)
+    if not digits:
         return default
-    digits = text.replace("\u202f", "").replace("\u00a0", "").replace(" ", "")
-    fits = digits.isascii() and digits.isdecimal() and len(digits) <= len(str(largest))
-    if not fits or not smallest <= int(digits) <= largest:
-        raise _InvalidLine(what)
-    return int(digits)
-
-
-def _check_new(found: list[Table], numbers: set[str], taken: frozenset[str]) -> None:
-    if len(numbers) + len(found) > TABLES_MAX:
-        raise _InvalidLine("too_many")
-    for table in found:
-        if table.number in numbers:
-            raise _InvalidLine("twice")
-        if table.number in taken:
-            raise _InvalidLine("taken")
+    is_number = digits.isascii() and digits.isdecimal() and len(digits) <= _DIGITS_MAX
+    return int(digits) if is_number else -1

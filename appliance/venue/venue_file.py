@@ -22,7 +22,7 @@ HOURS_MAX = 24 * 365
 ADDRESS_MAX = 200
 CAPACITY_MAX = 1000
 SPEND_MAX = 10**9
-NUMBER_MAX = TYPE_MAX = 40
+_LABEL_MAX = 40
 NAME_MAX = 100
 _VENUE_NAME_MAX = 200
 _LATEST_END = 12 * 60
@@ -101,7 +101,7 @@ def check_table(table: Table, taken: Collection[str]) -> None:
     """
     if table.number in taken:
         raise field_invalid("number", "number_taken", number=table.number)
-    for name, longest in (("number", NUMBER_MAX), ("name", NAME_MAX), ("type", TYPE_MAX)):
+    for name, longest in (("number", _LABEL_MAX), ("name", NAME_MAX), ("type", _LABEL_MAX)):
         value = getattr(table, name)
         if not value.strip():
             raise field_invalid(name, "table_texts")

@@ -11,8 +11,7 @@ from markupsafe import Markup
 from appliance.core.qr import qr_png, qr_svg
 from appliance.core.tokens import Keyring
 from appliance.http.request import ENVIRONMENT
-from appliance.reservations.calendar_file import CalendarEntry
-from appliance.reservations.model import hours_of
+from appliance.reservations.calendar_file import calendar_file
 from web.guest.card import make_card
 from web.guest.links import OpenedLink, open_link
 from web.guest.responses import (
@@ -65,28 +64,17 @@ async def access_page(request: web.Request) -> web.Response:
 
 
 @guest_page
-async def calendar_file(request: web.Request) -> web.Response:
+async def send_calendar(request: web.Request) -> web.Response:
     """`GET /access/{token}/calendar.ics`: return the reservation as a calendar file with one event.
 
     The event's SEQUENCE increases with each change. A booking for the whole evening lasts from the
     start of the weekday's first slot to the end of its last slot, or all day if there are no slots.
     """
     opened, language = await open_link(request, Keyring.read_access_token), language_of(request)
-    card = make_card(opened, language)
     url = request[ENVIRONMENT].links.access(opened.access_token)
-    code = language.gettext("Access code: %(code)s", code=card["code"]) if card["code"] else ""
-    entry = CalendarEntry(
-        reservation=opened.reservation,
-        day=opened.day,
-        hours=hours_of(opened.reservation, opened.slots, opened.venue.evening_ends_at),
-        zone=opened.zone,
-        summary=language.gettext("Table at %(venue)s", venue=card["venue"]),
-        location=", ".join(filter(None, (card["venue"], card["address"]))),
-        description="\n".join(filter(None, (card["party"], code, url))),
-        url=url,
-    )
+    file = calendar_file(opened.reservation, opened.venue, opened.hours, opened.zone, language, url)
     disposition = {"Content-Disposition": 'inline; filename="reservation.ics"'}
-    return respond(disposition, text=entry.to_ics(), content_type="text/calendar")
+    return respond(disposition, text=file, content_type="text/calendar")
 
 
 @guest_page

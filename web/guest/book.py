@@ -32,10 +32,9 @@ from web.guest.booking_form import (
     parse_party,
     read_booking_form,
     read_offer,
-    takes_bookings,
     trouble_in_words,
 )
-from web.guest.card import make_card
+from web.guest.card import reservation_page
 from web.guest.links import device_for, find_device, keep_device, open_link
 from web.guest.responses import (
     emails_are_sent,
@@ -44,6 +43,7 @@ from web.guest.responses import (
     language_of,
     page,
     see_other,
+    takes_bookings,
 )
 
 _DEFAULT_PARTY = 2
@@ -82,15 +82,8 @@ async def booked_page(request: web.Request) -> web.Response:
     database = environment.database
     # Guests may share the link to this page, so only the browser that booked may cancel.
     is_mine = device is not None and await database.read(is_claimed, device.hash, id_)
-    values: dict[str, object] = {
-        "card": make_card(opened, language_of(request)),
-        "status": opened.reservation.status,
-        "access": opened.access_path,
-        "undo": f"{opened.my_path}/cancel" if is_mine and opened.may_cancel else None,
-        "mine": f"{environment.prefix}/me" if is_mine else None,
-        "writes": emails_are_sent(environment) and await database.read(was_written_to, id_),
-    }
-    return page(request, "guest/booked.html", values)
+    writes = emails_are_sent(environment) and await database.read(was_written_to, id_)
+    return reservation_page(request, "guest/booked.html", opened, is_mine=is_mine, writes=writes)
 
 
 async def _book(request: web.Request, environment: Environment, form: BookingForm) -> Reservation:

@@ -114,11 +114,6 @@ class Offer:
         return next((choice for choice in self.choices if choice.when == when), None)
 
 
-def takes_bookings(environment: Environment) -> bool:
-    """Return whether online booking is enabled. In the test environment, it always is."""
-    return environment.name == "test" or environment.settings.booking.enabled
-
-
 def read_offer(reader: Reader, wanted: date | None, guests: int) -> Offer:
     """Return the offer for `wanted`, or for tonight if that date is None or not bookable."""
     venue, slots, tables = get_venue(reader), list_slots(reader), list_tables(reader)

@@ -1,9 +1,11 @@
-"""Translated texts for guests: the reservation's card, times and error messages."""
+"""Pages about a reservation: its card, times and error messages in the guest's language."""
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
+
+from aiohttp import web
 
 from appliance.core.errors import (
     ApiError,
@@ -20,8 +22,10 @@ from appliance.core.errors import (
 )
 from appliance.core.i18n import Language, isolate
 from appliance.core.i18n import mark as _
+from appliance.http.request import ENVIRONMENT
 from appliance.reservations.model import Reservation, start_date
 from web.guest.links import OpenedLink
+from web.guest.responses import language_of, page, takes_bookings
 
 _YEAR_SHOWN_AFTER = timedelta(days=300)
 _EVENINGS_START = 17 * 60  # minutes after midnight
@@ -66,6 +70,31 @@ _REFUSALS: Mapping[type[ApiError], str] = {
     ),
 }
 _NOT_POSSIBLE = _("This was not possible. Nothing was changed: please call the venue.")
+
+
+def reservation_page(
+    request: web.Request,
+    template: str,
+    opened: OpenedLink,
+    refusal: ApiError | None = None,
+    **values: object,
+) -> web.Response:
+    """Return a page about a reservation, with its card and the links to its other pages.
+
+    If a form on the page was refused, `refusal` is the error that the page shows.
+    """
+    prefix, language = request[ENVIRONMENT].prefix, language_of(request)
+    shown: dict[str, object] = {
+        "card": make_card(opened, language),
+        "opened": opened,
+        "mine": f"{prefix}/me",
+        "book": f"{prefix}/book" if takes_bookings(request[ENVIRONMENT]) else None,
+        "until": moment_in_words(opened.cancel_until, opened.zone, language),
+        "done": request.query.get("done", ""),
+        "fault": refusal_in_words(refusal, language) if refusal else None,
+        **values,
+    }
+    return page(request, template, shown, refusal.status if refusal else 200)
 
 
 def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:

@@ -12,7 +12,13 @@ from appliance.database.connection import Reader
 from appliance.door.guest_pass import pass_text
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT
-from appliance.reservations.model import Reservation, cancel_deadline, evening_is_over
+from appliance.reservations.model import (
+    OPEN_STATUSES,
+    Reservation,
+    cancel_deadline,
+    evening_is_over,
+    hours_of,
+)
 from appliance.reservations.request import parse_uuid
 from appliance.reservations.rows import (
     find_reservation,
@@ -20,7 +26,7 @@ from appliance.reservations.rows import (
     is_claimed,
     list_claimed,
 )
-from appliance.venue.model import Slot, Table, Venue, find_table, get_venue, list_slots, tonight
+from appliance.venue.model import Table, Venue, find_table, get_venue, list_slots, tonight
 from web.guest.responses import PARTNERS_LANGUAGE, DeadLink
 from web.middleware import SECURE
 
@@ -33,6 +39,7 @@ _COOKIE_SECONDS = 400 * 24 * 3600  # the maximum that browsers allow
 class OpenedLink:
     """A reservation and everything else that its pages show.
 
+    - `hours`: the result of `hours_of`.
     - `guest_pass`: the text of the QR code, or None if the reservation no longer holds its table.
     - `cancel_until`: the guest's cancellation deadline, in ms since 1970.
     - `is_alive`: true until the reservation's links expire.
@@ -45,7 +52,7 @@ class OpenedLink:
     reservation: Reservation
     table: Table
     venue: Venue
-    slots: tuple[Slot, ...]
+    hours: tuple[int, int] | None
     zone: ZoneInfo
     tonight: date
     guest_pass: str | None
@@ -62,6 +69,16 @@ class OpenedLink:
     def day(self) -> date:
         """Return the date of the evening."""
         return date.fromisoformat(self.reservation.date)
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the reservation can still be changed."""
+        return self.reservation.status in OPEN_STATUSES
+
+    @property
+    def pass_path(self) -> str | None:
+        """Return the path of the access page while it shows the guest pass, or else None."""
+        return self.access_path if self.is_alive and self.guest_pass else None
 
 
 async def open_link(
@@ -128,10 +145,10 @@ def _open(
         return None
     if device_hash is not None and not is_claimed(reader, device_hash, reservation_id):
         return None
-    venue, slots, now = get_venue(reader), tuple(list_slots(reader)), reader.now
+    venue, slots, now = get_venue(reader), list_slots(reader), reader.now
     zone, keyring = reader.zones.zone(venue.time_zone), environment.keyring
-    hours = environment.settings.guest.cancel_hours
-    cancel_until = cancel_deadline(reservation, slots, venue, zone, hours)
+    cancel_hours = environment.settings.guest.cancel_hours
+    cancel_until = cancel_deadline(reservation, slots, venue, zone, cancel_hours)
     has_arrived = reservation.status == "completed" or reservation.checked_in_at is not None
     guest_pass = None
     if reservation.holds:
@@ -141,7 +158,7 @@ def _open(
         reservation=reservation,
         table=table,
         venue=venue,
-        slots=slots,
+        hours=hours_of(reservation, slots, venue.evening_ends_at),
         zone=zone,
         tonight=tonight(now, zone, venue.evening_ends_at),
         guest_pass=guest_pass,

@@ -1,28 +1,111 @@
-"""The pages "my reservations", which need no account, and unsubscribing from reminders."""
+"""The claim page, "my reservations", which need no account, and cancelling by guests."""
 
 import json
+from collections.abc import Callable
+from contextlib import suppress
 
 from aiohttp import web
 
-from appliance.core.errors import ApiError, RateLimited
+from appliance.core.errors import ApiError, RateLimited, Unavailable, WrongState
+from appliance.core.tokens import Keyring
+from appliance.database.connection import Transaction
 from appliance.http.request import ENVIRONMENT
 from appliance.jobs.reservation_states import stop_reminders
 from appliance.privacy import ask_erasure, export_guests
-from appliance.reservations.change import Correction, correct
+from appliance.reservations.change import Correction, cancel_by_guest, claim, correct
+from appliance.reservations.model import Reservation
 from appliance.reservations.rows import delete_claims, find_reservation
-from web.guest.booking_form import takes_bookings
-from web.guest.card import make_card, moment_in_words, refusal_in_words
-from web.guest.claim import correction_values, read_correction
-from web.guest.links import OpenedLink, find_device, forget_device, list_stored, open_mine
+from web.guest.card import make_card, reservation_page
+from web.guest.links import (
+    OpenedLink,
+    device_for,
+    find_device,
+    forget_device,
+    keep_device,
+    list_stored,
+    open_link,
+    open_mine,
+)
 from web.guest.responses import (
     PARTNERS_LANGUAGE,
+    DeadLink,
     dead_link,
     file_answer,
     guest_page,
     language_of,
     page,
     see_other,
+    takes_bookings,
 )
+from web.portal.forms import read_form
+
+
+@guest_page
+async def claim_page(request: web.Request) -> web.Response:
+    """`GET|POST /claim-guest/{token}`: show the reservation, or store it in this browser.
+
+    A GET shows a button. The form may also correct the guest's details. Sending it again gets the
+    same response.
+    """
+    opened = await open_link(request, Keyring.read_claim_token)
+    if request.method != "POST":  # HEAD only shows the page too
+        return _show_form(request, "guest/claim.html", opened)
+    device = device_for(request)
+
+    def store(tx: Transaction, correction: Correction | None) -> Reservation:
+        return claim(tx, opened.reservation.id, device.hash if device else None, correction)
+
+    refusal, correction = await _correct(request, store)
+    if refusal is not None:
+        return _show_form(request, "guest/claim.html", opened, refusal, correction)
+    opened = await open_link(request, Keyring.read_claim_token)
+    cancel = f"{request[ENVIRONMENT].prefix}/claim-guest/{request.match_info['token']}/cancel"
+    response = reservation_page(
+        request, "guest/claimed.html", opened, is_kept=device is not None, cancel=cancel
+    )
+    if opened.is_open:
+        keep_device(request, response, device)
+    return response
+
+
+@guest_page
+async def cancel_page(request: web.Request) -> web.Response:
+    """`GET|POST …/cancel`: show the cancellation deadline and a button, or cancel.
+
+    A second POST has no effect. After Unavailable, the page shows an error message. After
+    WrongState it shows none, because the reservation's status on the page explains why it could not
+    be cancelled.
+    """
+    opened, refusal = await _open(request), None
+    if request.method == "POST":
+        environment = request[ENVIRONMENT]
+        hours = environment.settings.guest.cancel_hours
+        try:
+            await environment.database.write(cancel_by_guest, opened.reservation.id, hours)
+        except (WrongState, Unavailable) as error:
+            refusal = error
+        with suppress(DeadLink):  # if the link has just expired, show the state read above
+            opened = await _open(request)
+    reservation = opened.reservation
+    is_past = opened.is_over or reservation.status == "completed"
+    has_arrived = reservation.checked_in_at is not None and not is_past
+    response = reservation_page(
+        request,
+        "guest/cancel.html",
+        opened,
+        refusal if isinstance(refusal, Unavailable) else None,
+        has_arrived=has_arrived,
+        is_past=is_past,
+        is_expected=reservation.holds and not has_arrived and not is_past,
+    )
+    response.set_status(refusal.status if refusal else 200)
+    return response
+
+
+async def _open(request: web.Request) -> OpenedLink:
+    if "token" in request.match_info:
+        return await open_link(request, Keyring.read_claim_token)
+    return await open_mine(request)
 
 
 async def my_reservations(request: web.Request) -> web.Response:
@@ -32,10 +115,7 @@ async def my_reservations(request: web.Request) -> web.Response:
     if device is not None:
         stored = await environment.database.read(list_stored, environment, device.hash)
     values: dict[str, object] = {
-        "items": [
-            {"card": make_card(opened, language), "is_over": opened.is_over, **_links(opened)}
-            for opened in stored
-        ],
+        "items": [(make_card(opened, language), opened) for opened in stored],
         "done": request.query.get("done", ""),
         "forget": f"{environment.prefix}/me/forget",
         "book": f"{environment.prefix}/book" if takes_bookings(environment) else None,
@@ -45,23 +125,17 @@ async def my_reservations(request: web.Request) -> web.Response:
 
 @guest_page
 async def my_reservation(request: web.Request) -> web.Response:
-    """`GET /me/{id}`: show a stored reservation and the actions that the guest can take."""
-    return _show(request, await open_mine(request))
+    """`GET|POST /me/{id}`: show a stored reservation, or correct the guest's details."""
+    opened = await open_mine(request)
+    if request.method != "POST":  # HEAD only shows the page too
+        return _show_form(request, "guest/my_reservation.html", opened)
 
+    def store(tx: Transaction, correction: Correction | None) -> Reservation | None:
+        return correct(tx, opened.reservation.id, correction) if correction else None
 
-@guest_page
-async def correct_mine(request: web.Request) -> web.Response:
-    """`POST /me/{id}`: correct the guest's name, contact details and language."""
-    opened, database = await open_mine(request), request[ENVIRONMENT].database
-    correction = None
-    try:
-        correction = await read_correction(request)
-        if correction is not None:
-            await database.write(correct, opened.reservation.id, correction)
-    except RateLimited:
-        raise
-    except ApiError as refusal:
-        return _show(request, opened, refusal, correction)
+    refusal, correction = await _correct(request, store)
+    if refusal is not None:
+        return _show_form(request, "guest/my_reservation.html", opened, refusal, correction)
     return _back(request, opened.my_path, "corrected")
 
 
@@ -81,7 +155,7 @@ async def erase_mine(request: web.Request) -> web.Response:
     try:
         is_erased = await environment.database.write(ask_erasure, opened.reservation.id)
     except ApiError as refusal:
-        return _show(request, opened, refusal)
+        return _show_form(request, "guest/my_reservation.html", opened, refusal)
     if is_erased:
         return _back(request, f"{environment.prefix}/me", "erased")
     return _back(request, opened.my_path, "asked")
@@ -120,32 +194,53 @@ def _back(request: web.Request, path: str, done: str) -> web.Response:
     return see_other(f"{path}?lang={language_of(request).code}&done={done}")
 
 
-def _links(opened: OpenedLink) -> dict[str, str | None]:
-    return {
-        "here": opened.my_path,
-        "access": opened.access_path if opened.is_alive and opened.guest_pass else None,
-        "undo": f"{opened.my_path}/cancel" if opened.may_cancel else None,
-    }
+async def _correct(
+    request: web.Request, store: Callable[[Transaction, Correction | None], object]
+) -> tuple[ApiError | None, Correction | None]:
+    """Read the corrections in the form, if the request has one, and store them.
+
+    Return the error if they were refused, and what was typed. Raises RateLimited.
+    """
+    correction = None
+    try:
+        if request.body_exists:
+            form = await read_form(request)
+            correction = Correction(
+                name=form.text("name", 1000) or None,
+                email=form.text("email", 1000) or None,
+                phone=form.text("phone", 1000) or None,
+                language=form.text("language") or None,
+            )
+        await request[ENVIRONMENT].database.write(store, correction)
+    except RateLimited:
+        raise
+    except ApiError as refusal:
+        return refusal, correction
+    return None, correction
 
 
-def _show(
+def _show_form(
     request: web.Request,
+    template: str,
     opened: OpenedLink,
     refusal: ApiError | None = None,
-    refused: Correction | None = None,
+    correction: Correction | None = None,
 ) -> web.Response:
-    language = language_of(request)
-    values: dict[str, object] = {
-        "card": make_card(opened, language),
-        **_links(opened),
-        "mine": f"{request[ENVIRONMENT].prefix}/me",
-        "until": moment_in_words(opened.cancel_until, opened.zone, language),
-        "may_correct": opened.reservation.holds and not opened.is_over,
-        "asked_for_erasure": opened.asked_for_erasure,
-        "is_erased": opened.reservation.customer_name is None,
-        "done": request.query.get("done", ""),
-        "fault": refusal_in_words(refusal, language) if refusal else None,
-        **correction_values(opened, language, refused),
+    """Return a page with the form for corrections, with what was typed in `correction`.
+
+    Guests may share their link, so the email address and the phone number are shown only in part
+    (`s…@example.org` and the last two digits). By default, the language for emails is the language
+    of this page.
+    """
+    reservation, typed = opened.reservation, correction or Correction()
+    user, at, domain = (reservation.customer_email or "").partition("@")
+    digits = [c for c in reservation.customer_phone or "" if c.isdecimal()]
+    fields = {
+        "name": typed.name or reservation.customer_name or "",
+        "email": typed.email or "",
+        "phone": typed.phone or "",
+        "email_hint": f"{user[:1]}…@{domain}" if at else "",
+        "phone_hint": f"… {''.join(digits[-2:])}" if digits else "",
+        "language": typed.language or reservation.language or language_of(request).code,
     }
-    status = refusal.status if refusal else 200
-    return page(request, "guest/my_reservation.html", values, status)
+    return reservation_page(request, template, opened, refusal, typed=fields)

@@ -15,10 +15,7 @@ from appliance.environment import Environment
 from appliance.http.rate_limit import RateLimit
 from appliance.http.request import CALLER_OF, ENVIRONMENT, Handler, is_from_our_page
 from appliance.http.security_headers import page_headers
-from web.rendering import (
-    LANGUAGES,
-    render,
-)
+from web.rendering import LANGUAGES, render
 
 _POSTS_PER_MINUTE = 60  # per client address, which many guests may share
 _HOUR = 3600.0
@@ -162,3 +159,8 @@ def emails_are_sent(environment: Environment) -> bool:
     Without a mail server, the live environment's emails stay queued until a server is configured.
     """
     return environment.name == "test" or bool(environment.settings.mail.host)
+
+
+def takes_bookings(environment: Environment) -> bool:
+    """Return whether online booking is enabled. In the test environment, it always is."""
+    return environment.name == "test" or environment.settings.booking.enabled

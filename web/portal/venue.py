@@ -46,7 +46,7 @@ from appliance.venue.model import (
     Table,
     Venue,
     clash_mark,
-    closing_clashes,
+    find_clashes,
     find_tonight,
     fingerprint,
     get_slot,
@@ -54,13 +54,11 @@ from appliance.venue.model import (
     get_venue,
     interval,
     list_closings,
-    list_future_reservations,
     list_slots,
     list_tables,
     list_used_tables,
     overlapping_slots,
     parse_date,
-    standing_clashes,
 )
 from appliance.venue.table_list import PastedTables, parse_tables
 from appliance.venue.venue_file import MODES, NAME_MAX, STATUSES, UNFURNISHED
@@ -68,7 +66,7 @@ from web.portal.box import steps_of
 from web.portal.cookies import BOX
 from web.portal.forms import FORM, Form
 from web.portal.guard import id_of
-from web.portal.responses import REFUSED, language_of, portal_page, see_other
+from web.portal.responses import REFUSED, language_of, portal_page, refusal_text, see_other
 
 _WEEK = (1, 2, 3, 4, 5, 6, 0)  # starts with Monday; 0 is Sunday
 _TYPES = ("standard", "vip", "booth", "bar", "terrace")
@@ -96,7 +94,12 @@ def _list_page(
     request: web.Request, text: str, found: PastedTables, status: int = 200
 ) -> web.Response:
     """Return a page with a pasted list, the tables that it contains and its invalid lines."""
-    values = {"text": text, "found": found}
+    language = language_of(request)
+    faults = [
+        (line, typed, invalid.field, refusal_text(invalid, language))
+        for line, typed, invalid in found.faults
+    ]
+    values = {"text": text, "found": found, "faults": faults}
     return portal_page(request, "portal/venue/preview.html", values, status)
 
 
@@ -396,14 +399,13 @@ def _write_value(value: object) -> str:
 
 def _read_tables(reader: Reader) -> dict[str, Any]:
     tables = list_tables(reader)
-    coming = list_future_reservations(reader, find_tonight(reader).isoformat())
     return {
         "venue": get_venue(reader),
         "tables": tables,
         "seen": fingerprint([table.id for table in tables]),
         "seats": sum(table.capacity_max for table in tables if table.bookable),
         # Future reservations that do not match the current tables, slots and closings.
-        "misfits": standing_clashes(coming, tables, list_slots(reader), list_closings(reader)),
+        "misfits": find_clashes(reader),
     }
 
 
@@ -429,11 +431,11 @@ def _read_slots(reader: Reader) -> dict[str, Any]:
 
 def _read_closings(reader: Reader) -> dict[str, object]:
     tonight = find_tonight(reader).isoformat()
-    coming = list_future_reservations(reader, tonight)
+    closed = [clash for clash in find_clashes(reader) if clash.kind == "closed"]
     return {
         "tonight": tonight,
         "closings": [
-            (closing, closing_clashes(coming, closing))
+            (closing, [clash for clash in closed if closing.holds(clash.reservation.date)])
             for closing in list_closings(reader)
             if closing.last >= tonight
         ],

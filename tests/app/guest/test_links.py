@@ -12,7 +12,7 @@ from aiohttp.test_utils import make_mocked_request
 from appliance.core.tokens import encode_url_safe
 from appliance.http.request import ENVIRONMENT
 from web.guest.access import access_page
-from web.guest.claim import claim_page
+from web.guest.my_reservations import claim_page
 
 
 async def dead_links(world) -> list[str]:

@@ -30,17 +30,17 @@ async def test_a_pasted_list_is_shown_first_and_then_added_behind_the_others(run
 
 
 @pytest.mark.parametrize(
-    ("line", "what"),
+    ("line", "column"),
     [("X1;a;b;4", "capacity_min"), ("X1;a;0;4", "capacity_min"), ("X1;a;2;4000", "capacity_max"),
-     ("X1;a;5;4", "order"), ("X1;a;2;4;bar;12.50", "minimum_spend"),
-     ("X1;a;2;4;bar;-1", "minimum_spend"), ("X1;a;2;4;bar;5;6", "columns"), (";a", "number"),
+     ("X1;a;5;4", "capacity_max"), ("X1;a;2;4;bar;12.50", "minimum_spend"),
+     ("X1;a;2;4;bar;-1", "minimum_spend"), ("X1;a;2;4;bar;5;6", "line"), (";a", "number"),
      ("X" * 41, "number"), ("X1;" + "a" * 101, "name"), ("X1;a;2;4;" + "b" * 41, "type"),
-     ("T1", "taken"), ("T9-T1", "range"), ("T1-S9", "range"), ("X1-X501", "too_many"),
-     ("A1", "twice")],
+     ("T1", "number"), ("T9-T1", "number"), ("T1-S9", "number"), ("X1-X501", "line"),
+     ("A1", "number")],
 )  # fmt: skip
-def test_a_line_that_cannot_be_read_is_named_and_the_others_are(line, what):
+def test_a_line_that_cannot_be_read_is_named_and_the_others_are(line, column):
     found = parse_tables(f"A1\n{line}\nA2", frozenset({"T1"}))
-    assert [(fault.line, fault.what) for fault in found.faults] == [(2, what)]
+    assert [(number, fault.field) for number, _, fault in found.faults] == [(2, column)]
     assert [table.number for table in found.tables] == ["A1", "A2"]
 
 
@@ -56,6 +56,7 @@ async def test_a_list_with_a_fault_adds_nothing_and_shows_the_line_as_text(runni
     for path in ("preview", "tables"):
         _, page, _ = await manager.post(f"/portal/venue/{path}", {"list": "A1\n<b>x</b>;;9;4"})
         assert "<b>x</b>" not in page
+        assert "&lt;b&gt;x&lt;/b&gt;" in page
     assert len(await numbers(running.live)) == 6
 
 

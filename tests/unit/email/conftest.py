@@ -172,7 +172,7 @@ def _at_port(environment, port, **settings):
 
 @pytest.fixture
 async def email_worker(environment, clock, mailbox):
-    started = EmailWorker(environment, clock, mailbox)
+    started = EmailWorker(environment, mailbox)
     await started.start()
     yield started
     await started.close()
@@ -190,7 +190,7 @@ async def deliver(at_port, clock, a_letter, letter_row):
         environment = at_port(port)
         server = SmtpSender(environment.settings.mail)
         vars(server).update(deadlines or {})
-        email_worker = EmailWorker(environment, clock, server)
+        email_worker = EmailWorker(environment, server)
         email_worker.answer_within = answer_within
         await email_worker.start()
         workers.append(email_worker)

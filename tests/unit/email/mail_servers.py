@@ -10,8 +10,8 @@ from appliance.reservations.email_queue import Outcome
 
 
 async def settle(email_worker):
-    """Wait until the worker has no due email."""
-    await until(lambda: email_worker._round is None and email_worker._next() is None)
+    """Wait until the worker is idle."""
+    await until(lambda: email_worker._round is None)
 
 
 async def until(condition):

@@ -120,7 +120,7 @@ async def test_letters_that_wait_share_as_few_connections_as_the_server_allows(
     for _ in range(5):
         await a_letter()
     async with smtp_server(Moody()) as (port, handler):
-        email_worker = EmailWorker(at_port(port), clock)
+        email_worker = EmailWorker(at_port(port))
         await email_worker.start()
         email_worker.wake()
         await settle(email_worker)

@@ -14,7 +14,7 @@ MINUTE = 60
 async def test_without_a_mail_server_or_a_sender_letters_fail_at_once_and_wait(
     at_port, clock, a_letter, letter_row, missing
 ):
-    email_worker = EmailWorker(at_port(25, **{missing: ""}), clock)
+    email_worker = EmailWorker(at_port(25, **{missing: ""}))
     await email_worker.start()
     letter_id = await a_letter()
 
@@ -64,7 +64,7 @@ async def test_an_erased_recipient_is_written_to_no_more(
 async def test_the_test_environment_keeps_its_letters_and_says_sent(
     kept_environment, clock, mailbox
 ):
-    email_worker = EmailWorker(kept_environment, clock, mailbox)
+    email_worker = EmailWorker(kept_environment, mailbox)
     await email_worker.start()
     letter_id = await kept_environment.database.write(a_letter_in, keep=True)
 
@@ -88,23 +88,23 @@ async def test_a_server_that_does_not_let_us_send_is_said_to_need_other_settings
     handler = Handler()
     handler.mail = answer
     async with smtp_server(handler) as (port, _):
-        email_worker = EmailWorker(at_port(port), clock)
+        email_worker = EmailWorker(at_port(port))
         await email_worker.start()
-        letter_id = await a_letter()
+        await a_letter()
         await settle(email_worker)
         [(name, detail)] = conditions()
         assert name == "mail_settings"
         assert answer[:3] in detail
 
         handler.mail = "250 OK"
-        await email_worker.send_now(letter_id)
+        await pass_time(email_worker, clock, MINUTE)
         await email_worker.close()
 
     assert conditions() == []
 
 
 async def test_a_server_that_is_away_is_said_to_be_away(at_port, a_letter, clock, conditions):
-    email_worker = EmailWorker(at_port(1), clock)
+    email_worker = EmailWorker(at_port(1))
     await email_worker.start()
     await a_letter()
     await settle(email_worker)

@@ -13,7 +13,7 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 
 @pytest.mark.proves("decision: What does notifications.email say?")
 async def test_an_accepted_letter_is_sent_once_and_the_postman_is_idle_after(
-    email_worker, a_letter, mailbox, letter_row
+    email_worker, environment, a_letter, mailbox, letter_row
 ):
     letter_id = await a_letter()
 
@@ -24,7 +24,7 @@ async def test_an_accepted_letter_is_sent_once_and_the_postman_is_idle_after(
     assert (row.state, row.attempts, row.trouble) == ("sent", 1, None)
     assert row.sent_at is not None
     assert len(mailbox.messages) == 1
-    assert email_worker.next_due() is None
+    assert environment.database.peek(email_worker.job.next_due) is None
 
 
 @pytest.mark.proves("decision: What does notifications.email say?")
@@ -50,7 +50,7 @@ async def test_a_failed_letter_climbs_the_ladder_until_it_is_accepted(
 
 
 async def test_a_letter_is_given_up_once_the_evening_is_over(
-    email_worker, a_letter, mailbox, letter_row, clock
+    email_worker, environment, a_letter, mailbox, letter_row, clock
 ):
     clock.set("2026-11-22T05:57:00Z")
     mailbox.refuse("deferred", "451")
@@ -61,7 +61,7 @@ async def test_a_letter_is_given_up_once_the_evening_is_over(
     await pass_time(email_worker, clock, MINUTE)
 
     assert letter_row(letter_id).state == "failed"
-    assert email_worker.next_due() is None
+    assert environment.database.peek(email_worker.job.next_due) is None
 
 
 @pytest.mark.proves("decision: What does notifications.email say?")
@@ -190,7 +190,7 @@ async def test_our_own_fault_costs_one_step_of_the_ladder_and_tells_no_name(
 
 async def a_next_start(environment, clock, mailbox):
     """Start a new worker, let it send the due emails, and close it."""
-    email_worker = EmailWorker(environment, clock, mailbox)
+    email_worker = EmailWorker(environment, mailbox)
     await email_worker.start()
     email_worker.wake()
     await settle(email_worker)
@@ -201,7 +201,7 @@ async def test_after_a_restart_everything_that_waits_is_sent_and_nothing_that_wa
     tmp_path, open_at, environment, clock, mailbox, a_letter
 ):
     sent_id = await a_letter()
-    first = EmailWorker(environment, clock, mailbox)
+    first = EmailWorker(environment, mailbox)
     await first.start()
     assert await first.send_now(sent_id) == "sent"
     await first.close()
@@ -220,7 +220,7 @@ async def test_what_was_in_flight_when_the_box_died_is_sent_again_under_the_same
     environment, clock, mailbox, a_letter, letter_row
 ):
     letter_id = await a_letter()
-    died = EmailWorker(environment, clock, mailbox)
+    died = EmailWorker(environment, mailbox)
     await died.start()
 
     async def die(*_):
@@ -243,7 +243,7 @@ async def test_what_a_machine_slept_is_taken_off_the_wait_for_the_next_attempt(
 ):
     mailbox.refuse("deferred")
     letter_id = await a_letter()
-    email_worker = EmailWorker(environment, clock, mailbox)
+    email_worker = EmailWorker(environment, mailbox)
     await email_worker.start()
     await email_worker.send_now(letter_id)
     await settle(email_worker)
@@ -253,7 +253,7 @@ async def test_what_a_machine_slept_is_taken_off_the_wait_for_the_next_attempt(
     await settle(email_worker)
     assert letter_row(letter_id).state == "waiting"
     clock.milliseconds += 10 * MINUTE * 1000  # the monotonic clock does not advance
-    assert email_worker.next_due() <= clock.now()
+    assert environment.database.peek(email_worker.job.next_due) <= clock.now()
     email_worker.wake()
     await settle(email_worker)
 
@@ -262,7 +262,7 @@ async def test_what_a_machine_slept_is_taken_off_the_wait_for_the_next_attempt(
 
 
 async def test_closing_lets_the_letter_in_flight_arrive(environment, clock, mailbox, a_letter):
-    email_worker = EmailWorker(environment, clock, mailbox)
+    email_worker = EmailWorker(environment, mailbox)
     await email_worker.start()
     mailbox.gate.clear()
     await a_letter()
@@ -278,7 +278,7 @@ async def test_closing_lets_the_letter_in_flight_arrive(environment, clock, mail
 async def test_closing_does_not_wait_for_a_server_that_hangs(
     environment, clock, mailbox, a_letter, letter_row
 ):
-    email_worker = EmailWorker(environment, clock, mailbox)
+    email_worker = EmailWorker(environment, mailbox)
     await email_worker.start()
     mailbox.gate.clear()
     letter_id = await a_letter()
