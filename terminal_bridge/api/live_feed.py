@@ -4,6 +4,7 @@ After an interruption, a terminal can resume the feed from the last `id:` that i
 """
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
@@ -39,16 +40,16 @@ class FeedStream(web.StreamResponse):
         self._owner, self._wants = owner, wants
         self._after = request.headers.get("Last-Event-ID") or request.query.get("after")
 
+    @abstractmethod
     def authorise(self, listener: Listener, changes: list[Change]) -> list[Change]:
         """Return the changes that the listener may still have, and end it if it may have no more.
 
         Called for each batch, because the listener's rights may have changed in the meantime.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def describe(self, change: Change) -> tuple[str, dict[str, Any]]:
         """Return a change as (event, data)."""
-        raise NotImplementedError
 
     async def write_eof(self, data: bytes = b"") -> None:
         """Stream until the listener leaves or is ended, or the box stops."""
