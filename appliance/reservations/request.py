@@ -121,11 +121,6 @@ def plain_phone(phone: str | None) -> str | None:
     return phone and "".join(str(unicodedata.decimal(c, c)) for c in phone)
 
 
-def plain_name(name: str | None) -> str | None:
-    """Return a guest's name in its stored form, without characters that turn its direction."""
-    return name and re.sub("[\\u202a-\\u202e\\u2066-\\u2069]", "", name)
-
-
 def _parse_customer(customer: object) -> tuple[str, str | None, str | None]:
     members = customer if isinstance(customer, dict) else {}
     name = members.get("name")

@@ -58,16 +58,6 @@ async def test_an_amendment_changes_what_it_says_and_is_remembered(box, booked):
     assert happened(box) == ["created", "amended"]
 
 
-async def test_no_name_turns_the_direction_of_the_text_around_it(box):
-    turned = "\u202eSalma\u2066 Idrissi"
-    write = box.live.database.write
-    booked = await write(enter_by_staff, replace(a_booking(), customer_name=turned), actor=BY)
-    correction = Correction(name=turned + " B", email=None, phone=None, language=None)
-    corrected = await write(correct, booked.id, correction)
-
-    assert (booked.customer_name, corrected.customer_name) == ("Salma Idrissi", "Salma Idrissi B")
-
-
 async def test_who_saw_an_older_version_overwrites_nothing(box, booked):
     await amend(box, booked, guests=3)
 
