@@ -8,7 +8,7 @@ from typing import Any
 from pages import as_json, code, page, plain, sentence, table
 
 from appliance.core.errors import ApiError
-from appliance.door.scan import COLOURS, OVERRIDABLE, FirstCheckIn, Seen, Verdict, phrase
+from appliance.door.verdict import COLOURS, OVERRIDABLE, FirstCheckIn, Seen, Verdict, phrase
 from appliance.environment import path_prefix
 from appliance.outbox import EVENT_TYPES
 from web.api.openapi import build_document, describe_callbacks, describe_servers

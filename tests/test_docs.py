@@ -19,7 +19,7 @@ import pytest
 
 from appliance.clock import newest_zone_database
 from appliance.core.settings import describe_settings
-from appliance.door.scan import COLOURS
+from appliance.door.verdict import COLOURS
 from appliance.venue.venue_file import parse_venue_file
 from tests.readme import README, ROOT, code, documents, example, rows
 from web.api.openapi import build_document, describe_servers

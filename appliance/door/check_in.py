@@ -13,18 +13,7 @@ from zoneinfo import ZoneInfo
 from appliance.clock import MINUTE_MS
 from appliance.core.errors import ChangedMeanwhile, NothingToUndo, TooManyWrongCodes, field_invalid
 from appliance.database.connection import Reader, Transaction, known
-from appliance.door.scan import (
-    COLOURS,
-    OVERRIDABLE,
-    TAKEN_BACK,
-    FirstCheckIn,
-    Reading,
-    Scan,
-    Verdict,
-    compensation_id,
-    judge,
-    see,
-)
+from appliance.door.scan import TAKEN_BACK, Reading, Scan, compensation_id
 from appliance.door.terminals import (
     Terminal,
     count_wrong_code,
@@ -32,6 +21,7 @@ from appliance.door.terminals import (
     get_terminal,
     has_too_many_wrong_codes,
 )
+from appliance.door.verdict import COLOURS, OVERRIDABLE, FirstCheckIn, Verdict, judge, see
 from appliance.outbox import announce
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import (

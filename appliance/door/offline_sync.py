@@ -13,8 +13,9 @@ from appliance.door.check_in import (
     find_first_admission,
     keep_scan,
 )
-from appliance.door.scan import Scan, Verdict, compensation_id
+from appliance.door.scan import Scan, compensation_id
 from appliance.door.terminals import Terminal
+from appliance.door.verdict import Verdict
 from appliance.outbox import ConflictChanged
 
 ADMITTED_TWICE = "admitted_twice"  # more people were admitted than were booked

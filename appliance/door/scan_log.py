@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from appliance.core.text import fold
 from appliance.database.connection import Reader
 from appliance.door.check_in import CHAINED, OLDEST_MS, follow
-from appliance.door.scan import COLOURS
+from appliance.door.verdict import COLOURS
 from appliance.staff.audit_log import START, find_break
 
 

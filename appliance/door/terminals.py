@@ -8,7 +8,7 @@ from appliance.clock import MINUTE_MS
 from appliance.core.errors import ChangedMeanwhile, OperatorError, TerminalRevoked
 from appliance.core.tokens import hash_token
 from appliance.database.connection import Reader, Transaction, known
-from appliance.door.scan import LANGUAGES
+from appliance.door.verdict import LANGUAGES
 from appliance.outbox import TerminalEdited, TerminalGone
 from appliance.staff.audit_log import CONSOLE, NOBODY, record_audit
 from appliance.venue.model import fingerprint

@@ -11,7 +11,7 @@ from appliance.clock import Clock, ZoneDatabase, format_instant, parse_instant
 from appliance.core.errors import log_exception
 from appliance.core.tokens import Tokens
 from appliance.door.guest_pass import resembles_pass
-from appliance.door.scan import COLOURS
+from appliance.door.verdict import COLOURS
 from terminal_bridge.agent.client import BoxClient, NotPaired, OutOfReach, Refused
 from terminal_bridge.agent.offline import Context, Snapshot, decide_offline, read_snapshot
 from terminal_bridge.agent.spool import Spool, SpooledScan

@@ -17,16 +17,8 @@ from appliance.clock import MINUTE_MS, ZoneDatabase, parse_instant
 from appliance.core.i18n import load_languages
 from appliance.core.i18n import mark as _
 from appliance.door.guest_pass import GuestPass, ReadPass, is_signed, lookalikes
-from appliance.door.scan import (
-    COLOURS,
-    FirstCheckIn,
-    Verdict,
-    classify,
-    judge,
-    phrase,
-    read_pass,
-    see,
-)
+from appliance.door.scan import classify, read_pass
+from appliance.door.verdict import COLOURS, FirstCheckIn, Verdict, judge, phrase, see
 from appliance.reservations.model import Reservation
 from appliance.reservations.search import is_name
 from appliance.venue.model import Slot, interval, minute_of, tonight

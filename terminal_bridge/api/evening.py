@@ -14,8 +14,8 @@ from appliance.database.connection import Reader
 from appliance.door.check_in import list_first_check_ins
 from appliance.door.guest_pass import get_signing_key, venue_tag
 from appliance.door.offline_sync import list_open_conflicts
-from appliance.door.scan import FirstCheckIn
 from appliance.door.terminals import Terminal
+from appliance.door.verdict import FirstCheckIn
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT, SEARCH_PHONES, answer
 from appliance.reservations.model import Reservation

@@ -12,7 +12,6 @@ from appliance.core.errors import PairingLater, PairingRefused, field_invalid
 from appliance.core.tokens import encode_url_safe
 from appliance.database.connection import Reader
 from appliance.door.guest_pass import list_public_keys, venue_tag
-from appliance.door.scan import LANGUAGES
 from appliance.door.terminals import (
     NAME_MAX,
     get_terminal,
@@ -20,6 +19,7 @@ from appliance.door.terminals import (
     pair_by_secret,
     revoke_terminal,
 )
+from appliance.door.verdict import LANGUAGES
 from appliance.environment import Environment
 from appliance.http.rate_limit import RateLimit
 from appliance.http.request import (

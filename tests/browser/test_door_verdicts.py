@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from appliance.door.scan import COLOURS
+from appliance.door.verdict import COLOURS
 from tests.browser.films import film, film_of_pictures, held_up
 from tests.browser.phones import eventually
 

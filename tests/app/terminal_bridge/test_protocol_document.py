@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from appliance.door.scan import COLOURS
 from appliance.door.terminals import ROLES
+from appliance.door.verdict import COLOURS
 from terminal_bridge.api import TERMINAL_ROUTES
 
 TEXT = (Path(__file__).parents[3] / "docs" / "guide" / "door-protocol.md").read_text("utf-8")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.door.scan import (
+from appliance.door.verdict import (
     COLOURS,
     LANGUAGES,
     OVERRIDABLE,

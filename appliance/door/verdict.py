@@ -1,0 +1,240 @@
+"""The verdict on a scan: its result and colour, and the messages for staff and for the guest.
+
+The box and the agent both use `judge` and `phrase`. The door app has its own implementation, which
+must pass the same test vectors.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+
+import msgspec
+from babel import Locale
+from babel.dates import format_date
+from msgspec import Struct, field
+
+from appliance.core.i18n import Language, isolate, load_languages
+from appliance.core.i18n import mark as _
+from appliance.reservations.model import Reservation, start_date
+
+COLOURS: Mapping[str, str] = {
+    "checked_in": "green", "party_added": "green",
+    "already_checked_in": "amber", "party_full": "amber", "not_yet": "amber", "too_late": "amber",
+    "not_confirmed": "amber", "payment_due": "amber", "ambiguous": "amber",
+    "cancelled": "red", "declined": "red", "revoked": "red", "wrong_venue": "red",
+    "test_code": "red", "bad_signature": "red", "unknown_code": "red",
+    "undone": "grey", "error": "grey",
+}  # fmt: skip
+# Results that staff may override with a reason. All of them are about a known reservation.
+OVERRIDABLE = frozenset({
+    "already_checked_in", "party_full", "not_yet", "too_late", "not_confirmed", "payment_due",
+    "cancelled", "declined", "revoked",
+})  # fmt: skip
+
+_NOT_SETTLED = {
+    "requested": "not_confirmed", "pending": "payment_due", "partial": "payment_due",
+}  # fmt: skip
+
+
+class Seen(Struct, frozen=True, array_like=True):
+    """A reservation's state at the time of the verdict, without personal data.
+
+    `date` is the evening. `starts_on` is the next day if the slot starts after midnight. It is ""
+    in a verdict that an older version stored.
+    """
+
+    id: str
+    date: str
+    slot: str | None
+    table_id: str
+    table_name: str
+    guests: int
+    arrived: int
+    status: str
+    starts_on: str = ""
+
+
+class FirstCheckIn(Struct, frozen=True, array_like=True):
+    """A party's first admission.
+
+    `at` is in ms since 1970. `clock` is the same time as HH:MM in the venue's time zone. `by` is
+    the name of the staff member who checked the party in from the portal, or None.
+    """
+
+    at: int
+    clock: str
+    terminal: str | None
+    by: str | None
+
+
+class Verdict(Struct, frozen=True):
+    """The decision on a scan.
+
+    `admitted` is the number of people admitted, negative for an undo. `overrode` is the result
+    that was overridden, if any. `candidates` are the reservations to choose from if the result is
+    `ambiguous`.
+    """
+
+    result: str
+    reservation: Seen | None = None
+    admitted: int = 0
+    first_check_in: FirstCheckIn | None = field(default=None, name="first")
+    candidates: tuple[Seen, ...] = ()
+    overrode: str | None = None
+
+    @property
+    def colour(self) -> str:
+        """The colour of the result: green, amber, red or grey."""
+        return COLOURS[self.result]
+
+    def to_json(self) -> str:
+        """Return the verdict as JSON. The scan log stores it to repeat the response later."""
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> "Verdict":
+        """Parse a verdict written by `to_json`."""
+        return msgspec.json.decode(text, type=cls)
+
+
+def see(reservation: Reservation, *, arrived: int | None = None) -> Seen:
+    """Return the state of `reservation` for a verdict.
+
+    `arrived` replaces the reservation's own number of people inside, unless it is None.
+    """
+    r = reservation
+    present = r.arrived if arrived is None else arrived
+    return Seen(
+        r.id, r.date, r.slot, r.table_id, r.table_name, r.guests, present, r.status,
+        start_date(r).isoformat(),
+    )  # fmt: skip
+
+
+def judge(
+    reservation: Reservation,
+    *, generation: int | None, arrivals: int | None, tonight: date, too_early: bool,
+) -> str:  # fmt: skip
+    """Return the result for a known reservation, according to docs/decisions/door.md.
+
+    `generation` is the scanned pass's generation, or None if no pass was scanned. `arrivals` is
+    the number of people at the door, or None for all who are still missing. `too_early` is True if
+    the reservation starts more than `door.early_minutes` minutes after the scan.
+    """
+    if generation is not None and generation != reservation.generation:
+        return "revoked"
+    if not reservation.holds:
+        return reservation.status
+    evening = date.fromisoformat(reservation.date)
+    if evening < tonight:
+        return "too_late"
+    if evening > tonight or too_early:
+        return "not_yet"
+    return _NOT_SETTLED.get(reservation.status) or _count_party(reservation, arrivals)
+
+
+def _count_party(reservation: Reservation, arrivals: int | None) -> str:
+    missing = reservation.guests - reservation.arrived
+    if missing <= 0:
+        return "already_checked_in"
+    if arrivals is not None and arrivals > missing:
+        return "party_full"
+    return "checked_in" if reservation.checked_in_at is None else "party_added"
+
+
+LANGUAGES = ("fr", "ar", "en")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentences:
+    """A verdict's message for staff and its message for the guest."""
+
+    staff: str
+    guest: str
+
+
+def phrase(verdict: Verdict, language: str) -> Sentences:
+    """Return the messages for `verdict`, in French if `language` is unknown."""
+    known = load_languages().get(language)
+    staff, details = _STAFF[verdict.result], _details(verdict, known)
+    if verdict.result == "already_checked_in" and verdict.first_check_in is None:
+        staff = _ALREADY_IN
+    return Sentences(known.plain(staff, **details), known.plain(_GUEST[verdict.result], **details))
+
+
+def _details(verdict: Verdict, language: Language) -> dict[str, str]:
+    seen, first = verdict.reservation, verdict.first_check_in
+    names = [name for name in (first.terminal, first.by) if name] if first else []
+    details = {"first": first.clock if first else "—", "terminal": " · ".join(names) or "—"}
+    if seen is not None:
+        details |= {
+            "table": seen.table_name,
+            "admitted": _count_people(verdict.admitted, language),
+            "party": _count_people(seen.guests, language),
+            "arrived": str(seen.arrived),
+            "guests": str(seen.guests),
+            "when": _when(seen.starts_on or seen.date, seen.slot, language),
+        }
+    if language.code == "ar":  # so that Latin names keep their place in a right-to-left sentence
+        return {name: isolate(text) or "" for name, text in details.items()}
+    return details
+
+
+def _count_people(count: int, language: Language) -> str:
+    return language.ngettext("%(count)s guest", "%(count)s guests", abs(count))
+
+
+def _when(day: str, slot: str | None, language: Language) -> str:
+    when = _format_day(day, language.locale)
+    return when if slot is None else language.plain("%(date)s at %(time)s", date=when, time=slot)
+
+
+@lru_cache(maxsize=64)  # most scans are for the same few evenings
+def _format_day(day: str, locale: Locale) -> str:
+    return format_date(date.fromisoformat(day), "EEEE d MMMM", locale=locale)
+
+
+# The message if the party's first check-in is no longer in the log.
+_ALREADY_IN = _("Already in: %(arrived)s of %(guests)s.")
+_STAFF: Mapping[str, str] = {
+    "checked_in": _("Let in: %(table)s, %(admitted)s."),
+    "party_added": _("Same party, %(admitted)s more: %(arrived)s of %(guests)s are in."),
+    "already_checked_in": _(
+        "Already in since %(first)s (%(terminal)s): %(arrived)s of %(guests)s."
+    ),
+    "party_full": _("More people than booked: %(arrived)s of %(guests)s are already in."),
+    "not_yet": _("Too early: expected on %(when)s."),
+    "too_late": _("Too late: expected on %(when)s."),
+    "not_confirmed": _("Request not accepted yet."),
+    "payment_due": _("Payment incomplete."),
+    "ambiguous": _("Several reservations match: choose one."),
+    "cancelled": _("Reservation cancelled, table released."),
+    "declined": _("Request declined, table released."),
+    "revoked": _("Code replaced: ask for the newest one."),
+    "wrong_venue": _("Code from another venue."),
+    "test_code": _("Code from the other environment (test or live)."),
+    "bad_signature": _("Damaged or forged code."),
+    "unknown_code": _("Unknown code tonight."),
+    "undone": _("Check-in undone: %(arrived)s of %(guests)s counted."),
+    "error": _("Box error: scan again."),
+}
+_GUEST: Mapping[str, str] = {
+    "checked_in": _("Welcome, your table is %(table)s."),
+    "party_added": _("Welcome, your party is at %(table)s."),
+    "already_checked_in": _("This code has already been used: please see the host."),
+    "party_full": _("Your reservation is for %(party)s."),
+    "not_yet": _("Your reservation is for %(when)s."),
+    "too_late": _("Your reservation was for %(when)s."),
+    "not_confirmed": _("Your request awaits an answer: one moment, please."),
+    "payment_due": _("A payment is still due: please see the host."),
+    "ambiguous": _("One moment, we are checking."),
+    "cancelled": _("This reservation was cancelled."),
+    "declined": _("This request was not accepted."),
+    "revoked": _("This code was replaced: please open the link of your reservation."),
+    "wrong_venue": _("This code belongs to another venue."),
+    "test_code": _("This code is not valid here."),
+    "bad_signature": _("Unreadable code: please show it again."),
+    "unknown_code": _("We cannot find this code: one moment, please."),
+    "undone": _("One moment, please."),
+    "error": _("One moment, please."),
+}
