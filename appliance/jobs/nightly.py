@@ -28,7 +28,7 @@ from appliance.jobs.reservation_states import last_ended_evening_now
 from appliance.privacy import erase_past_guests, find_past_guests
 from appliance.scheduler import Job, run_in_daemon_thread
 from appliance.staff.audit_log import drop_audit_entries, find_old_audit_entries
-from appliance.staff.sign_in import delete_old_sign_ins, has_old_sign_ins
+from appliance.staff.sign_in import delete_old_sign_ins
 from appliance.venue.model import find_zone
 from appliance.webhooks import deliveries, delivery_log
 
@@ -87,8 +87,7 @@ class Retention:
         security = now - limits.security_days * DAY_MS
         await delete(find_old_audit_entries, drop_audit_entries, before=security)
         yesterday = now - DAY_MS  # a failed sign-in delays later attempts for less than a day
-        if await self._database.read(has_old_sign_ins, yesterday):
-            await self._database.write(delete_old_sign_ins, yesterday)
+        await self._database.write(delete_old_sign_ins, yesterday)
 
     async def _forget_contacts(self) -> None:
         """Erase guests' names, contacts and notes `contact_days` after their evening."""

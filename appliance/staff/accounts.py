@@ -167,11 +167,10 @@ def end_session(tx: Transaction, staff_id: str, session_id: str, *, actor: str) 
     record_audit(tx, actor, "session_ended", person=staff_id)
 
 
-def end_sessions(tx: Transaction, staff_id: str, *, actor: str) -> int:
-    """End all of an account's sessions. Return how many there were."""
+def end_sessions(tx: Transaction, staff_id: str, *, actor: str) -> None:
+    """End all of an account's sessions."""
     ended = delete_sessions(tx, staff_id)
     record_audit(tx, actor, "sessions_ended", person=staff_id, sessions=ended)
-    return ended
 
 
 def _check_other_owner(tx: Transaction, person: StaffMember) -> None:
@@ -184,33 +183,21 @@ def _check_other_owner(tx: Transaction, person: StaffMember) -> None:
         raise LastOwner
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """The state of the setup. `steps` lists the steps that were completed or skipped.
-
-    If `closed` is True, the box serves only the setup page until it has an owner.
-    """
-
-    closed: bool
-    steps: tuple[str, ...]
-
-
-def find_setup(reader: Reader) -> Setup | None:
-    """Return the state of the setup, or None if it was never started."""
-    row = reader.row("SELECT closed, steps FROM setup")
-    return None if row is None else Setup(bool(row[0]), tuple(json.loads(row[1])))
+def find_setup_steps(reader: Reader) -> list[str] | None:
+    """Return the setup steps that are marked as done, or None if the setup was never started."""
+    return reader.one(json.loads, "SELECT steps FROM setup")
 
 
 def is_closed(reader: Reader) -> bool:
     """Whether the box serves only the setup page, because it has no owner yet."""
-    sql = """SELECT 1 FROM setup WHERE closed = 1 AND NOT EXISTS (
-                 SELECT 1 FROM staff
-                 WHERE role = 'owner' AND password IS NOT NULL AND disabled_at IS NULL)"""
-    return reader.row(sql) is not None
+    return bool(reader.value("SELECT closed FROM setup")) and not has_owner(reader)
 
 
 def begin_setup(tx: Transaction, *, closed: bool) -> None:
-    """Start the setup unless it has been started. `closed` is stored as `Setup.closed`."""
+    """Start the setup unless it has been started.
+
+    If `closed` is True, the box serves only the setup page until it has an owner.
+    """
     sql = "INSERT INTO setup (id, closed) VALUES (1, :closed) ON CONFLICT DO NOTHING"
     tx.execute(sql, {"closed": int(closed)})
 

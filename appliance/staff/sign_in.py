@@ -92,15 +92,13 @@ def delete_session(tx: Transaction, staff_id: str, session_id: str) -> bool:
     return _end_sessions(tx, "id = :id", staff_id, session_id) > 0
 
 
-def delete_sessions(tx: Transaction, staff_id: str) -> int:
-    """End all of an account's sessions and pending sign-ins. Return the number of sessions."""
+def delete_sessions(tx: Transaction, staff_id: str, kept_id: str = "") -> int:
+    """End an account's pending sign-ins, and all of its sessions except `kept_id`.
+
+    Return the number of sessions.
+    """
     tx.execute("DELETE FROM asked_code WHERE staff_id = :id", {"id": staff_id})
-    return _end_sessions(tx, "id <> :id", staff_id, "")
-
-
-def delete_other_sessions(tx: Transaction, staff_id: str, session_id: str) -> int:
-    """End all of an account's sessions except `session_id`. Return how many ended."""
-    return _end_sessions(tx, "id <> :id", staff_id, session_id)
+    return _end_sessions(tx, "id <> :id", staff_id, kept_id)
 
 
 def _end_sessions(tx: Transaction, condition: str, staff_id: str, session_id: str) -> int:
@@ -114,24 +112,13 @@ def _end_sessions(tx: Transaction, condition: str, staff_id: str, session_id: st
 def count_sessions(reader: Reader) -> dict[str, int]:
     """Return a map from staff id to the number of sessions that have not expired."""
     sql = f"SELECT staff_id, count(*) FROM session WHERE NOT ({_IS_OVER}) GROUP BY staff_id"  # noqa: S608
-    return dict(reader.rows(sql, _expiry_limits(reader, 0)))
+    return dict(reader.rows(sql, _expiry_limits(reader)))
 
 
-def has_old_sign_ins(reader: Reader, guessed_before: int) -> bool:
-    """Whether there is anything for `delete_old_sign_ins` to delete."""
-    sql = f"""SELECT EXISTS (SELECT 1 FROM session WHERE {_IS_OVER})
-                  OR EXISTS (SELECT 1 FROM sign_in_failure WHERE at < :guessed)"""  # noqa: S608
-    return bool(reader.value(sql, _expiry_limits(reader, guessed_before)))
-
-
-def delete_old_sign_ins(tx: Transaction, guessed_before: int) -> int:
-    """Delete expired sessions, and failed sign-ins before `guessed_before` (ms since 1970).
-
-    Return the number of deleted rows.
-    """
-    over = _expiry_limits(tx, guessed_before)
-    sessions = tx.execute(f"DELETE FROM session WHERE {_IS_OVER}", over)  # noqa: S608
-    return sessions + tx.execute("DELETE FROM sign_in_failure WHERE at < :guessed", over)
+def delete_old_sign_ins(tx: Transaction, guessed_before: int) -> None:
+    """Delete expired sessions, and failed sign-ins before `guessed_before` (ms since 1970)."""
+    tx.execute(f"DELETE FROM session WHERE {_IS_OVER}", _expiry_limits(tx))  # noqa: S608
+    tx.execute("DELETE FROM sign_in_failure WHERE at < :guessed", {"guessed": guessed_before})
 
 
 def is_known_browser(reader: Reader, device_hash: bytes, staff_id: str | None = None) -> bool:
@@ -159,9 +146,8 @@ def clear_failures(tx: Transaction, account: bytes, device: bytes | None = None)
     tx.execute(sql, {"account": account, "device": device})
 
 
-def _expiry_limits(reader: Reader, guessed_before: int) -> dict[str, int]:
-    seen, created = reader.now - IDLE_MILLISECONDS, reader.now - LONGEST_MILLISECONDS
-    return {"seen": seen, "created": created, "guessed": guessed_before}
+def _expiry_limits(reader: Reader) -> dict[str, int]:
+    return {"seen": reader.now - IDLE_MILLISECONDS, "created": reader.now - LONGEST_MILLISECONDS}
 
 
 def _session(id_: str, device: str, created_at: int, seen_at: int, *person: Any) -> Session:

@@ -5,7 +5,10 @@ import hmac
 import unicodedata
 from dataclasses import dataclass
 from enum import Enum
-from urllib.parse import quote
+
+from cryptography.hazmat.primitives.hashes import SHA1
+from cryptography.hazmat.primitives.twofactor.hotp import HOTP
+from cryptography.hazmat.primitives.twofactor.totp import TOTP
 
 from appliance.core.errors import ChangedMeanwhile, CodeLater, OfferOver
 from appliance.core.tokens import ACCESS_CODE_ALPHABET, Keyring, account_hash, hash_token
@@ -39,15 +42,14 @@ def normalise_recovery_code(typed: str) -> str:
 
 SECRET_BYTES = 20  # as long as the output of HMAC-SHA-1 (RFC 4226, section 4)
 STEP_MILLISECONDS = 30_000
+_DIGITS = 6
+_SHA1 = SHA1()  # noqa: S303 - the one that all authenticator apps know
 _LABEL_MAX = 30  # in characters; a longer label would make the QR code hard to scan
 
 
 def totp_code(secret: bytes, step: int) -> str:
     """Return the six-digit code for a time step (RFC 6238)."""
-    digest = hmac.digest(secret, step.to_bytes(8, "big"), "sha1")
-    offset = digest[-1] & 0xF
-    number = int.from_bytes(digest[offset : offset + 4], "big") & 0x7FFF_FFFF
-    return f"{number % 10**6:06d}"
+    return HOTP(secret, _DIGITS, _SHA1).generate(step).decode()
 
 
 def matching_steps(secret: bytes, typed: str, now: int) -> list[int]:
@@ -62,21 +64,14 @@ def matching_steps(secret: bytes, typed: str, now: int) -> list[int]:
 
 def spell_secret(secret: bytes) -> str:
     """Return a secret as Base32 in groups of four, for typing it into the authenticator app."""
-    letters = _base32(secret)
+    letters = base64.b32encode(secret).decode().rstrip("=")
     return " ".join(letters[i : i + 4] for i in range(0, len(letters), 4))
 
 
 def app_address(secret: bytes, issuer: str, account: str) -> str:
     """Return the `otpauth://` URL for the QR code that the authenticator app scans."""
-    issuer, account = (quote(name[:_LABEL_MAX], safe="") for name in (issuer, account))
-    return (
-        f"otpauth://totp/{issuer}:{account}?secret={_base32(secret)}&issuer={issuer}"
-        "&algorithm=SHA1&digits=6&period=30"
-    )
-
-
-def _base32(secret: bytes) -> str:
-    return base64.b32encode(secret).decode().rstrip("=")
+    totp = TOTP(secret, _DIGITS, _SHA1, STEP_MILLISECONDS // 1000)
+    return totp.get_provisioning_uri(account[:_LABEL_MAX], issuer[:_LABEL_MAX])
 
 
 def _read_code(typed: str) -> str:
@@ -188,16 +183,6 @@ def remove_two_factor(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -
     return was_in_force
 
 
-@dataclass(frozen=True, slots=True)
-class CodeAsked:
-    """The result of a sign-in if the password was right but a code is still required.
-
-    `secret` identifies the code form. Only its hash is stored.
-    """
-
-    secret: str
-
-
 class NoSession(Enum):
     """Why no session was opened.
 
@@ -223,10 +208,11 @@ class GivenCode:
 
 def pass_password(
     tx: Transaction, attempt: Try, device_secret: str | None, device: str
-) -> OpenedSession | CodeAsked | None:
+) -> OpenedSession | str | None:
     """Continue the sign-in after the right password: open a session, or require a code.
 
-    If a code is required, the attempt still counts as failed until the right code is sent. Return
+    If a code is required, return the secret that identifies the code form. Only its hash is stored.
+    The attempt still counts as failed until the right code is sent. Return
     None if the account is unknown, or if its password has changed during the comparison.
     """
     if attempt.person is None or not still_fits(tx, attempt):
@@ -240,7 +226,7 @@ def pass_password(
         {"hash": hash_token(secret), "staff_id": attempt.person.id, "device": attempt.device,
          "expires_at": tx.now + ASKED_MILLISECONDS, "is_counted": 1},
     )  # fmt: skip
-    return CodeAsked(secret)
+    return secret
 
 
 def verify_second_factor(

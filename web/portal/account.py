@@ -7,7 +7,7 @@ from aiohttp import web
 from appliance.core.qr import qr_svg
 from appliance.staff.accounts import end_session
 from appliance.staff.model import PASSWORD_MAX, PASSWORD_MIN
-from appliance.staff.sign_in import change_password, delete_other_sessions, list_sessions
+from appliance.staff.sign_in import change_password, delete_sessions, list_sessions
 from appliance.staff.two_factor import (
     app_address,
     confirm_two_factor,
@@ -49,7 +49,7 @@ async def end_one(request: web.Request, _form: Form) -> web.StreamResponse:
 async def end_others(request: web.Request, _form: Form) -> web.StreamResponse:
     """`POST /portal/account/sessions/end-others`: sign out all browsers except this one."""
     session = request[SESSION]
-    await request[LIVE].database.write(delete_other_sessions, session.person.id, session.id)
+    await request[LIVE].database.write(delete_sessions, session.person.id, session.id)
     return see_other(request, "/account", "session-ended")
 
 

@@ -33,7 +33,7 @@ from appliance.reservations.email_queue import (
     list_email_errors,
 )
 from appliance.reservations.request import is_email
-from appliance.staff.accounts import STEPS, close_setup, find_setup
+from appliance.staff.accounts import STEPS, close_setup, find_setup_steps
 from appliance.staff.audit_log import record_audit
 from appliance.venue.model import find_zone, fingerprint, get_venue, list_slots, list_tables
 from appliance.venue.venue_file import UNFURNISHED
@@ -381,8 +381,8 @@ async def close_first_run(request: web.Request, _form: Form) -> web.Response:
 
 def _finished_steps(reader: Reader) -> set[str] | None:
     """Return the setup steps that are done or skipped, or None if the setup was never started."""
-    setup = find_setup(reader)
-    if setup is None:
+    marked = find_setup_steps(reader)
+    if marked is None:
         return None
     done = {
         "venue": get_venue(reader).name != UNFURNISHED.name,
@@ -390,4 +390,4 @@ def _finished_steps(reader: Reader) -> set[str] | None:
         "slots": bool(list_slots(reader)),
         "phone": any(terminal.id != PORTAL_TERMINAL_ID for terminal in list_terminals(reader)),
     }
-    return {*setup.steps, *(name for name, is_done in done.items() if is_done)}
+    return {*marked, *(name for name, is_done in done.items() if is_done)}

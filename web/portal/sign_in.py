@@ -27,7 +27,6 @@ from appliance.staff.sign_in import (
     sign_out,
 )
 from appliance.staff.two_factor import (
-    CodeAsked,
     GivenCode,
     NoSession,
     pass_password,
@@ -118,7 +117,7 @@ async def _take_password(request: web.Request, name: str, password: str) -> web.
     """
     database, device = request[ENVIRONMENT].database, device_secret(request)
     attempt = await database.write(begin_sign_in, name, device)
-    passed: OpenedSession | CodeAsked | None = None
+    passed: OpenedSession | str | None = None
     if await request.app[PASSWORDS].matches(
         attempt.password_hash, password, is_stranger=attempt.is_strangers
     ):
@@ -127,8 +126,8 @@ async def _take_password(request: web.Request, name: str, password: str) -> web.
         await database.write(note_wrong_password, attempt)
         _ = language_of(request).gettext
         raise Declined(_("Wrong name or password."), 401)
-    if isinstance(passed, CodeAsked):
-        return await _code_form(request, GivenCode(passed.secret, "", ""))
+    if isinstance(passed, str):
+        return await _code_form(request, GivenCode(passed, "", ""))
     return signed_in(_next_page(request), passed)
 
 
