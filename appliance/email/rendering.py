@@ -16,14 +16,13 @@ from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import jinja2
 from babel.dates import format_date
 
 from appliance.core.i18n import Language, load_languages
-from appliance.core.i18n import mark as _
 from appliance.core.qr import qr_png
 from appliance.database.connection import Reader
 from appliance.door.guest_pass import pass_text
@@ -55,68 +54,15 @@ _BIDI_CONTROLS = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _FIRST_NAME_MAX = 40
 
 
-class EmailKind(NamedTuple):
-    """A kind of email.
-
-    An email of this kind is sent only if the reservation's status is in `states`. The other members
-    are English texts, which are translated when the email is rendered.
-    """
-
-    states: set[str]
-    subject: str
-    heading: str
-    intro: str
-
-
-EMAIL_KINDS: Mapping[str, EmailKind] = {
-    "confirmation": EmailKind(
-        {"confirmed", "completed"},
-        _("Your reservation: %(venue)s, %(day)s"),
-        _("Your reservation is confirmed"),
-        _("%(venue)s is expecting you. Here is everything you need for the evening."),
-    ),
-    "requested": EmailKind(
-        {"requested"},
-        _("Your request: %(venue)s, %(day)s"),
-        _("Your request has arrived"),
-        _("%(venue)s will send you an answer soon. Until then, the table is held for you."),
-    ),
-    "accepted": EmailKind(
-        {"confirmed", "completed"},
-        _("Request accepted: %(venue)s, %(day)s"),
-        _("Your request is accepted"),
-        _("%(venue)s is expecting you. Here is everything you need for the evening."),
-    ),
-    "declined": EmailKind(
-        {"declined"},
-        _("Request declined: %(venue)s, %(day)s"),
-        _("Your request could not be accepted"),
-        _("We are sorry: %(venue)s could not accept your request. Perhaps another evening?"),
-    ),
-    "cancelled": EmailKind(
-        {"cancelled"},
-        _("Reservation cancelled: %(venue)s, %(day)s"),
-        _("Your reservation is cancelled"),
-        _(
-            "The table has been released, and your pass is no longer valid. We hope to welcome you "
-            "at %(venue)s another evening."
-        ),
-    ),
-    "reminder": EmailKind(
-        {"confirmed"},
-        _("Reminder: %(venue)s, %(day)s"),
-        _("See you soon"),
-        _("%(venue)s is expecting you soon. Here again is everything you need for the evening."),
-    ),
-    "payment_due": EmailKind(
-        {"pending", "partial"},
-        _("Payment due: %(venue)s, %(day)s"),
-        _("Your payment is due"),
-        _(
-            "The table is held for you. The reservation will be confirmed as soon as %(venue)s has "
-            "received your payment."
-        ),
-    ),
+# The kinds of emails. An email is sent only if the reservation's status is one of these.
+EMAIL_KINDS: Mapping[str, set[str]] = {
+    "confirmation": {"confirmed", "completed"},
+    "requested": {"requested"},
+    "accepted": {"confirmed", "completed"},
+    "declined": {"declined"},
+    "cancelled": {"cancelled"},
+    "reminder": {"confirmed"},
+    "payment_due": {"pending", "partial"},
 }
 
 
@@ -181,7 +127,9 @@ class Composer:
         recipient's address cannot be used.
         """
         language = load_languages().get(contents.email.language)
-        values = _template_values(contents, language)
+        values, kind = _template_values(contents, language), contents.email.kind
+        subject = self._texts({**values, "_": language.plain})[kind][0]
+        _, values["heading"], values["intro"] = self._texts(values)[kind]
         sender, recipient = self.sender or _NO_SENDER, _parse_address(contents.email.recipient)
         is_ascii = (sender.addr_spec + recipient.addr_spec).isascii()
         # Use unencoded UTF-8 in the headers only if an address requires it, because the mail server
@@ -190,7 +138,7 @@ class Composer:
         message["Date"] = datetime.fromtimestamp(contents.at / 1000, UTC)
         message["From"] = Address(_display_name(values["venue"]), sender.username, sender.domain)
         message["To"] = recipient
-        message["Subject"] = values["subject"]
+        message["Subject"] = subject
         message["Message-ID"] = f"<{contents.email.id}@{sender.domain}>"
         message["Auto-Submitted"] = "auto-generated"
         text, html = (self._templates.get_template(f"email.{end}") for end in ("txt", "html"))
@@ -201,13 +149,19 @@ class Composer:
             message.set_raw("List-Unsubscribe", f"<{contents.stop_url}>")
             if contents.stop_url.startswith("https:"):  # one-click unsubscribe (RFC 8058)
                 message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
-        if contents.email.kind in WITH_PASS:
+        if kind in WITH_PASS:
             _add_picture(message, contents, values["picture_id"])
-        if contents.email.kind in WITH_CALENDAR:
+        if kind in WITH_CALENDAR:
             _add_calendar(message, contents, language)
         # Set this header last. Otherwise the library moves it into one of the parts.
         message["Content-Language"] = language.code
         return message
+
+    def _texts(self, values: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
+        """Return the subject, the heading and the first paragraph of each kind of email."""
+        module = self._templates.get_template("texts.txt").make_module(values)
+        texts: dict[str, tuple[str, str, str]] = vars(module)["texts"]
+        return texts
 
 
 async def render_email(environment: Environment, email_id: str) -> EmailMessage:
@@ -248,7 +202,7 @@ def _find_moot(reader: Reader, email: Email, reservation: Reservation, venue: Ve
     """Return the reason why the email must not be sent any more, or None if it may be sent."""
     if email.recipient is None:
         return "the address was erased"
-    if reservation.status not in EMAIL_KINDS[email.kind].states:
+    if reservation.status not in EMAIL_KINDS[email.kind]:
         return f"the reservation is {reservation.status}"
     if email.kind == "cancelled" and not was_written_to(reader, reservation.id):
         return "no email about this reservation was sent"
@@ -288,7 +242,7 @@ def _template_values(contents: Contents, language: Language) -> dict[str, Any]:
     """Return the values for the templates, with texts in `language`."""
     reservation, gettext = contents.reservation, language.gettext
     venue, code = one_line(contents.venue.name), reservation.access_code or ""
-    kind, name = EMAIL_KINDS[contents.email.kind], name_to_greet(reservation.customer_given_name)
+    name = name_to_greet(reservation.customer_given_name)
     date_ = start_date(reservation)
     day = format_date(date_, "EEEE d MMMM", language.locale)
     with_year = format_date(date_, "EEEE d MMMM y", language.locale)
@@ -307,9 +261,7 @@ def _template_values(contents: Contents, language: Language) -> dict[str, Any]:
         "language": language,
         "venue": venue,
         "code": code,
-        "subject": language.plain(kind.subject, venue=venue, day=day),
-        "heading": gettext(kind.heading),
-        "intro": gettext(kind.intro, venue=venue),
+        "day": day,
         "greeting": gettext("Hello %(name)s,", name=name) if name else gettext("Hello,"),
         "evening": evening[:1].upper() + evening[1:],
         "table": one_line(reservation.table_name),

