@@ -17,7 +17,7 @@ from appliance.core.errors import (
     check_length,
     field_invalid,
 )
-from appliance.database.connection import Reader, Transaction
+from appliance.database.connection import Transaction
 from appliance.outbox import announce
 from appliance.reservations.email_queue import LANGUAGES, email_guest
 from appliance.reservations.model import (
@@ -49,19 +49,13 @@ def as_seen(
     is sent twice has an effect only once. Raises ChangedMeanwhile if the version differs, and
     NotFound if the id is unknown.
     """
-    _get_as_seen(tx, reservation_id, seen)
+    if get_reservation(tx, reservation_id).version != seen:
+        raise ChangedMeanwhile
     return action(tx, reservation_id, *args, **kwargs)
 
 
-def _get_as_seen(reader: Reader, reservation_id: str, seen: int) -> Reservation:
-    reservation = get_reservation(reader, reservation_id)
-    if reservation.version != seen:
-        raise ChangedMeanwhile
-    return reservation
-
-
-def _get_open(tx: Transaction, reservation_id: str, seen: int) -> Reservation:
-    reservation = _get_as_seen(tx, reservation_id, seen)
+def _get_open(tx: Transaction, reservation_id: str) -> Reservation:
+    reservation = get_reservation(tx, reservation_id)
     if reservation.status not in OPEN_STATUSES:
         raise WrongState(state=reservation.status)
     return reservation
@@ -177,18 +171,17 @@ def check_amendment(amendment: Amendment) -> None:
 
 
 def amend_reservation(
-    tx: Transaction, reservation_id: str, seen: int, amendment: Amendment,
+    tx: Transaction, reservation_id: str, amendment: Amendment,
     *, actor: str, over_capacity: bool = False,
 ) -> Reservation:  # fmt: skip
     """Change the number of guests, the customer, the notes and the VIP mark.
 
-    The guest's pass stays valid. `seen` is the version that the form showed. Raises
-    ChangedMeanwhile if the version differs; NotFound if the id is unknown; WrongState if the
+    The guest's pass stays valid. Raises NotFound if the id is unknown; WrongState if the
     reservation is cancelled, declined or completed; the errors of `check_amendment`; and
     GuestsOutOfRange if `guests` exceeds the table's capacity (not checked with `over_capacity`) or
     is less than the number of guests who have arrived.
     """
-    reservation = _get_open(tx, reservation_id, seen)
+    reservation = _get_open(tx, reservation_id)
     check_amendment(amendment)
     table = find_table(tx, reservation.table_id)
     least = max(1, reservation.arrived)
@@ -215,15 +208,15 @@ def _amend(
 
 
 def move_to_table(
-    tx: Transaction, reservation_id: str, seen: int, table_id: str, *, actor: str
+    tx: Transaction, reservation_id: str, table_id: str, *, actor: str
 ) -> Reservation:
     """Move the party to another table for the same evening and slot. The pass stays valid.
 
     The new table may be unbookable or too small for the party. Raises TableNotFound if it does not
-    exist, TableTaken if it is held at that time, and ChangedMeanwhile, NotFound and WrongState in
-    the same cases as `amend_reservation`.
+    exist, TableTaken if it is held at that time, and NotFound and WrongState in the same
+    cases as `amend_reservation`.
     """
-    reservation = _get_open(tx, reservation_id, seen)
+    reservation = _get_open(tx, reservation_id)
     table = find_table(tx, table_id)
     if table is None:
         raise TableNotFound
@@ -238,28 +231,26 @@ def move_to_table(
     return get_reservation(tx, reservation_id)
 
 
-def mark_late(
-    tx: Transaction, reservation_id: str, seen: int, *, late: bool, actor: str
-) -> Reservation:
+def mark_late(tx: Transaction, reservation_id: str, *, late: bool, actor: str) -> Reservation:
     """Record that the party will be late, or with `late=False` that it will not be late.
 
-    Raises ChangedMeanwhile, NotFound and WrongState in the same cases as `amend_reservation`.
+    Raises NotFound and WrongState in the same cases as `amend_reservation`.
     """
-    reservation = _get_open(tx, reservation_id, seen)
+    reservation = _get_open(tx, reservation_id)
     if (reservation.late_at is not None) != late:
         update_reservation(tx, reservation_id, late_at=tx.now if late else None)
         add_history(tx, reservation_id, "late" if late else "not_late", actor)
     return get_reservation(tx, reservation_id)
 
 
-def reissue_pass(tx: Transaction, reservation_id: str, seen: int, *, actor: str) -> Reservation:
+def reissue_pass(tx: Transaction, reservation_id: str, *, actor: str) -> Reservation:
     """Issue a new guest pass. The guest's link shows it at once.
 
     At check-in, older passes are refused as `revoked`. The access code does not change. Raises
-    ChangedMeanwhile, NotFound and WrongState in the same cases as `amend_reservation`, and
+    NotFound and WrongState in the same cases as `amend_reservation`, and
     WrongState if the pass already has the last generation number.
     """
-    reservation = _get_open(tx, reservation_id, seen)
+    reservation = _get_open(tx, reservation_id)
     if reservation.generation >= LAST_GENERATION:
         raise WrongState(state=reservation.status)
     update_reservation(tx, reservation_id, generation=reservation.generation + 1)

@@ -182,20 +182,13 @@ def page_found(
     return list(_iterate(reader, wanted, begin, limit)), int(total)
 
 
-def list_found(reader: Reader, wanted: Wanted) -> list[int]:
-    """Return the `seq` of every result, in the order `wanted.order`."""
+def list_found(reader: Reader, wanted: Wanted) -> list[str]:
+    """Return the id of every result, in the order `wanted.order`."""
     if wanted.text:
-        return [found.seq for found in _iterate(reader, wanted)]
+        return [found.id for found in _iterate(reader, wanted)]
     where, values = _conditions(reader, wanted)
-    sql = f"SELECT r.seq FROM reservation r WHERE {where} ORDER BY {_ORDERS[wanted.order]}"  # noqa: S608
+    sql = f"SELECT r.id FROM reservation r WHERE {where} ORDER BY {_ORDERS[wanted.order]}"  # noqa: S608
     return [row[0] for row in reader.rows(sql, values)]
-
-
-def list_by_seq(reader: Reader, seqs: Iterable[int]) -> list[Reservation]:
-    """Return the reservations with these `seq` values, in the given order. Skips unknown values."""
-    sql = f"SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE r.seq = :seq"
-    found = (reader.one(Reservation, sql, {"seq": seq}) for seq in seqs)
-    return [reservation for reservation in found if reservation is not None]
 
 
 def _iterate(
@@ -212,33 +205,28 @@ def _iterate(
 
 
 def _conditions(reader: Reader, wanted: Wanted) -> tuple[str, dict[str, Any]]:
-    conditions: list[str] = ["1"]
-    values: dict[str, Any] = {}
-    if wanted.text:
-        conditions.append(_MAY_MATCH)
-        words = fold(wanted.text).split()
-        values["tables"] = json.dumps([
-            table.id for table in list_tables(reader)
-            if any(_names_table(table.name, table.number, word) for word in words)
-        ])  # fmt: skip
-    if wanted.first is not None:
-        conditions.append("r.date >= :first")
-        values["first"] = wanted.first
-    if wanted.last is not None:
-        conditions.append("r.date <= :last")
-        values["last"] = wanted.last
-    if wanted.reference is not None:
-        conditions.append("r.lineage = :lineage AND r.external_ref = :reference")
-        values["lineage"], values["reference"] = wanted.reference
-    if wanted.updated_since is not None:
-        conditions.append("r.updated_at >= :updated_since")
-        values["updated_since"] = wanted.updated_since
-    for column, chosen in (("status", wanted.statuses), ("source", wanted.sources)):
-        if chosen:
-            names = [f"{column}_{i}" for i in range(len(chosen))]
-            conditions.append(f"r.{column} IN ({', '.join(':' + name for name in names)})")
-            values |= dict(zip(names, chosen, strict=True))
-    return " AND ".join(conditions), values
+    """Return the SQL condition for a filter, and its parameters."""
+    words = fold(wanted.text).split()
+    tables = [
+        table.id for table in (list_tables(reader) if words else ())
+        if any(_names_table(table.name, table.number, word) for word in words)
+    ]  # fmt: skip
+    lineage, reference = wanted.reference or (None, None)
+    conditions = {
+        _MAY_MATCH: bool(wanted.text),
+        "r.date >= :first": wanted.first is not None,
+        "r.date <= :last": wanted.last is not None,
+        "r.lineage = :lineage AND r.external_ref = :reference": wanted.reference is not None,
+        "r.updated_at >= :updated_since": wanted.updated_since is not None,
+        "r.status IN (SELECT value FROM json_each(:statuses))": bool(wanted.statuses),
+        "r.source IN (SELECT value FROM json_each(:sources))": bool(wanted.sources),
+    }
+    values = {
+        "tables": json.dumps(tables), "first": wanted.first, "last": wanted.last,
+        "lineage": lineage, "reference": reference, "updated_since": wanted.updated_since,
+        "statuses": json.dumps(wanted.statuses), "sources": json.dumps(wanted.sources),
+    }  # fmt: skip
+    return " AND ".join(sql for sql, is_set in conditions.items() if is_set) or "1", values
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ async def test_the_board_follows_who_books_comes_in_moves_and_cancels(portal):
 
     for number, rows in (("T3", ["T1", "T2", "T3", "T4", "T5"]), ("T2", ["T1", "T2", "T4", "T5"])):
         now = await portal.box.now_of(salma)
-        await database.write(move_to_table, now.id, now.version, table_id(number), actor="box")
+        await database.write(move_to_table, now.id, table_id(number), actor="box")
         await page.wait_for_selector(f"#t-{table_id(number)} {chip(salma)}")
         assert await shown(page) == rows
     assert await page.locator(f"table {chip(salma)}").count() == 1

@@ -171,7 +171,6 @@ async def pay(request: web.Request, form: Form) -> None:
     """`POST …/payment`: record a payment, only once even if the form is sent again."""
     await _run_action(
         request,
-        as_seen,
         record_payment,
         amount=form.integer("amount", 1, AMOUNT_MAX),
         method=form.one_of("method", _PAYMENT_METHODS),
@@ -186,7 +185,7 @@ async def void(request: web.Request, form: Form) -> None:
     reason = form.text("reason")
     if not reason:
         raise field_invalid("void_reason", "a_reason")
-    await _run_action(request, as_seen, void_payment, form.text("payment", 64), reason=reason)
+    await _run_action(request, void_payment, form.text("payment", 64), reason=reason)
 
 
 @_form
@@ -224,7 +223,8 @@ async def _run_action(
 
     Raises ChangedMeanwhile if the reservation has changed since the form was shown.
     """
-    await write_as_staff(request, action, id_of(request), _seen(request[FORM]), *args, **kwargs)
+    seen = _seen(request[FORM])
+    await write_as_staff(request, as_seen, id_of(request), seen, action, *args, **kwargs)
 
 
 def _seen(form: Form) -> int:
@@ -236,7 +236,7 @@ def form_without_fields(action: Callable[..., object]) -> FormHandler:
     """Return a handler that runs `action` on the reservation in the URL path."""
 
     async def act(request: web.Request, _: Form) -> None:
-        await _run_action(request, as_seen, action)
+        await _run_action(request, action)
 
     return _form(act)
 

@@ -13,8 +13,13 @@ from appliance.core.text import BYTE_ORDER_MARK, phone_text, write_cell, write_c
 from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.model import SOURCES, STATUSES, Reservation
-from appliance.reservations.rows import get_reservation, list_erasure_requests, sum_payments
-from appliance.reservations.search import Order, Wanted, list_by_seq, list_found, page_found
+from appliance.reservations.rows import (
+    find_reservations,
+    get_reservation,
+    list_erasure_requests,
+    sum_payments,
+)
+from appliance.reservations.search import Order, Wanted, list_found, page_found
 from appliance.staff.audit_log import record_audit
 from appliance.venue.model import find_tonight, get_venue, list_tables, parse_date
 from web.portal.forms import Form, number_parameter
@@ -106,7 +111,7 @@ async def export_list(request: web.Request) -> web.StreamResponse:
     """`GET …/export.csv`: download the whole filtered list as CSV, in the same order."""
     language, database = language_of(request), request[ENVIRONMENT].database
     wanted = _read_wanted(request, await database.read(find_tonight))
-    seqs = await database.read(list_found, wanted)
+    ids = await database.read(list_found, wanted)
     await database.write(record_audit, actor_of(request), "exported", name="reservations.csv")
     venue, tables = await database.read(lambda r: (get_venue(r), list_tables(r)))
     zone = database.zones.zone(venue.time_zone)
@@ -127,14 +132,16 @@ async def export_list(request: web.Request) -> web.StreamResponse:
     def time_text(at: int | None) -> str | None:
         return f"{datetime.fromtimestamp(at / 1000, zone):%Y-%m-%d %H:%M}" if at else None
 
-    def read(reader: Reader, batch: list[int]) -> bytes:
-        found = list_by_seq(reader, batch)
-        return b"".join([line(each, sum_payments(reader, each.id)) for each in found])
+    def read(reader: Reader, batch: list[str]) -> bytes:
+        found = find_reservations(reader, batch)
+        return b"".join(
+            line(found[id_], sum_payments(reader, id_)) for id_ in batch if id_ in found
+        )
 
     async def chunks() -> AsyncIterator[bytes]:
         yield BYTE_ORDER_MARK + write_cells(_columns(language)) + b"\r\n"
-        for begin in range(0, len(seqs), _BATCH):
-            yield await database.read(read, seqs[begin : begin + _BATCH])
+        for begin in range(0, len(ids), _BATCH):
+            yield await database.read(read, ids[begin : begin + _BATCH])
 
     name = f"reservations-{venue.slug}.csv"
     return await send_file(request, chunks(), "text/csv; charset=utf-8", name)

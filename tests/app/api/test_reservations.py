@@ -311,9 +311,9 @@ async def test_a_party_at_another_table_is_in_the_list_and_no_event_says_so(runn
     announced = await events(running)
 
     before = await database.read(get_reservation, booked["serviceReservationId"])
-    moved = await database.write(move_to_table, before.id, before.version, table_id("T2"), actor=BY)
+    moved = await database.write(move_to_table, before.id, table_id("T2"), actor=BY)
     party = Amendment(3, before.customer_name, None, before.customer_phone, None)
-    await database.write(amend_reservation, moved.id, moved.version, party, actor=BY)
+    await database.write(amend_reservation, moved.id, party, actor=BY)
 
     _, listed, _ = await running.call("GET", f"/v1/reservations?from={TONIGHT}&to={TONIGHT}")
     (item,) = listed["items"]

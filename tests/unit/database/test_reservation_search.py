@@ -5,7 +5,8 @@ from datetime import date, timedelta
 from appliance.database.connection import Transaction
 from appliance.privacy import erase_past_guests
 from appliance.reservations.create import enter_by_staff
-from appliance.reservations.search import Wanted, fits, list_by_seq, list_found, page_found
+from appliance.reservations.rows import get_reservation
+from appliance.reservations.search import Wanted, fits, list_found, page_found
 from tests.builders import TONIGHT, a_booking, table_id
 
 NAMES = ("Salma Bennani", "Émile Zola", "Ines T2", "Omar", "Terrasse Noire", "Salma Haddad")
@@ -34,14 +35,14 @@ def enter(tx: Transaction) -> None:
 async def test_a_search_finds_whom_a_look_at_everybody_finds(box):
     await box.live.database.write(enter)
     everybody = await box.live.database.read(
-        lambda reader: list_by_seq(reader, list_found(reader, Wanted()))
+        lambda reader: [get_reservation(reader, id_) for id_ in list_found(reader, Wanted())]
     )
     assert len(everybody) == 18
 
     for query in QUERIES:
-        wanted = [found.seq for found in everybody if fits(found, query)]
+        wanted = [found.id for found in everybody if fits(found, query)]
         shown, total = await box.live.database.read(page_found, Wanted(text=query), 1, 50)
 
-        assert [found.seq for found in shown] == wanted, query
+        assert [found.id for found in shown] == wanted, query
         assert total == len(wanted), query
         assert await box.live.database.read(list_found, Wanted(text=query)) == wanted, query

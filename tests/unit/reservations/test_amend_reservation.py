@@ -20,6 +20,7 @@ from appliance.reservations.change import (
     Amendment,
     Correction,
     amend_reservation,
+    as_seen,
     cancel,
     correct,
     mark_late,
@@ -42,7 +43,7 @@ async def booked(box):
 async def amend(box, booked, seen=None, **changes):
     wanted = replace(AS_BOOKED, **changes)
     return await box.live.database.write(
-        amend_reservation, booked.id, seen or booked.version, wanted, actor=BY
+        as_seen, booked.id, seen or booked.version, amend_reservation, wanted, actor=BY
     )
 
 
@@ -91,9 +92,7 @@ async def test_a_party_moves_to_another_table_and_keeps_its_pass(box, booked):
         return pass_text(tx, box.live.keyring, "live", booked)
 
     before = await box.live.database.read(shown, booked.id)
-    after = await box.live.database.write(
-        move_to_table, booked.id, booked.version, table_id("T2"), actor=BY
-    )
+    after = await box.live.database.write(move_to_table, booked.id, table_id("T2"), actor=BY)
 
     assert after.table_id == table_id("T2")
     assert (after.pass_id, after.generation) == (booked.pass_id, booked.generation)
@@ -107,13 +106,9 @@ async def test_nobody_is_moved_onto_somebody_else(box, booked):
     )
 
     with pytest.raises(TableTaken):
-        await box.live.database.write(
-            move_to_table, booked.id, booked.version, other.table_id, actor=BY
-        )
+        await box.live.database.write(move_to_table, booked.id, other.table_id, actor=BY)
     with pytest.raises(TableNotFound):
-        await box.live.database.write(
-            move_to_table, booked.id, booked.version, "no table", actor=BY
-        )
+        await box.live.database.write(move_to_table, booked.id, "no table", actor=BY)
 
 
 async def test_what_is_over_is_not_amended(box, booked):
@@ -124,11 +119,9 @@ async def test_what_is_over_is_not_amended(box, booked):
 
 
 async def test_a_party_is_marked_late_and_not_late_again(box, clock, booked):
-    late = await box.live.database.write(mark_late, booked.id, booked.version, late=True, actor=BY)
-    again = await box.live.database.write(mark_late, booked.id, late.version, late=True, actor=BY)
-    on_time = await box.live.database.write(
-        mark_late, booked.id, again.version, late=False, actor=BY
-    )
+    late = await box.live.database.write(mark_late, booked.id, late=True, actor=BY)
+    again = await box.live.database.write(mark_late, booked.id, late=True, actor=BY)
+    on_time = await box.live.database.write(mark_late, booked.id, late=False, actor=BY)
 
     assert late.late_at == clock.now()
     assert again.version == late.version
@@ -153,7 +146,7 @@ async def test_it_is_stored_with_0_to_9_whoever_writes_it_down(box):
     made = await write(enter_by_staff, a_booking(customer_phone=TYPED), actor="staff:x")
     other = TYPED.replace("٩", "٨")
     amendment = Amendment(2, "Salma Idrissi", None, other, None)
-    amended = await write(amend_reservation, made.id, made.version, amendment, actor="staff:x")
+    amended = await write(amend_reservation, made.id, amendment, actor="staff:x")
     corrected = await write(correct, made.id, Correction(phone=TYPED))
 
     assert made.customer_phone == STORED
