@@ -12,7 +12,7 @@ from appliance.core.qr import qr_png, qr_svg
 from appliance.core.tokens import Keyring
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.calendar_file import calendar_file
-from web.guest.card import make_card
+from web.guest.card import reservation_page
 from web.guest.links import OpenedLink, open_link
 from web.guest.responses import (
     LINK_ENDS,
@@ -20,7 +20,6 @@ from web.guest.responses import (
     file_answer,
     guest_page,
     language_of,
-    page,
     respond,
 )
 from web.rendering import STATIC_FILES
@@ -47,17 +46,17 @@ async def access_page(request: web.Request) -> web.Response:
     image = None
     if opened.guest_pass is not None:
         image = Markup(await asyncio.to_thread(_svg, opened.guest_pass))  # noqa: S704 - our code generated it
-    values: dict[str, object] = {
-        "card": make_card(opened, language),
-        "guest_pass": opened.guest_pass,
-        "pass_image": image,
-        "link": environment.links.access(opened.access_token),
-        "calendar": f"{opened.access_path}/calendar.ics?lang={language.code}",
-        "picture": f"{opened.access_path}/pass.png",
-        "worker": f"{environment.prefix}/access/service-worker.js",
-        "mark": etag,
-    }
-    response = page(request, "guest/access.html", values)
+    response = reservation_page(
+        request,
+        "guest/access.html",
+        opened,
+        pass_image=image,
+        link=environment.links.access(opened.access_token),
+        calendar=f"{opened.access_path}/calendar.ics?lang={language.code}",
+        picture=f"{opened.access_path}/pass.png",
+        worker=f"{environment.prefix}/access/service-worker.js",
+        mark=etag,
+    )
     response.headers["ETag"] = etag
     response.headers[LINK_ENDS] = str(opened.reservation.link_expires_at)
     return response

@@ -101,7 +101,7 @@ def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
     """Return the texts on a reservation's card. Texts that do not apply are None.
 
     `first_name` is enclosed in Unicode isolates, for use in left-to-right and right-to-left text.
-    `way` is a link to a map. `chip` is a short status text with its icon and colour.
+    `chip` is a short status text with its icon and colour.
     """
     reservation, table = opened.reservation, opened.table
     starts = None if reservation.slot is None else reservation.starts
@@ -111,18 +111,11 @@ def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
     evening, day = evening_in_words(starts_on, tonight, language, starts)
     headline, notice = _HEADLINES.get(reservation.status), _NOTICES.get(reservation.status)
     return {
-        "venue": opened.venue.name,
-        "address": opened.venue.address,
-        "way": opened.venue.way,
-        "policies": opened.venue.policies or {},
-        "phone": opened.venue.phone,
-        "customer": reservation.customer_name,
         "first_name": isolate(reservation.customer_given_name),
         "party": language.ngettext("%(count)s guest", "%(count)s guests", reservation.guests),
         "evening": evening,
         "date": day,
         "time": time_in_words(reservation, language),
-        "table": table.number,
         "table_name": None if table.number.casefold() == table.name.casefold() else table.name,
         "code": reservation.access_code if reservation.holds else None,
         "chip": _chip(reservation, opened.zone, language),
