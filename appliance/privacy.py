@@ -337,11 +337,9 @@ def ask_erasure(tx: Transaction, reservation_id: str) -> bool:
     so the request is only stored for the staff. Raises NotFound if the id is unknown.
     """
     reservation = get_reservation(tx, reservation_id)
-    venue = get_venue(tx)
-    zone = tx.zones.zone(venue.time_zone)
     sql = "INSERT OR IGNORE INTO erasure_request (reservation_id, at) VALUES (:id, :at)"
     is_first = tx.execute(sql, {"id": reservation_id, "at": tx.now}) > 0
-    if not reservation.holds or evening_is_over(reservation, venue, zone, tx.now):
+    if not reservation.holds or evening_is_over(tx, reservation):
         erase_guest(tx, reservation_id, actor="guest")
         return True
     if is_first:

@@ -36,9 +36,9 @@ from appliance.reservations.email_queue import (
     get_email,
     was_written_to,
 )
-from appliance.reservations.model import Reservation, hours_of, start_date
+from appliance.reservations.model import Reservation, evening_is_over, hours_of, start_date
 from appliance.reservations.rows import get_reservation, sum_payments
-from appliance.venue.model import Venue, evening_end, find_table, get_venue, list_slots, minute_of
+from appliance.venue.model import Venue, find_table, find_zone, get_venue, minute_of
 
 # The sender in previews if no sender is set.
 _NO_SENDER = Address("", "letters", "venuebox.invalid")
@@ -189,16 +189,16 @@ def read_contents(reader: Reader, environment: Environment, email_id: str) -> Co
         access_url=links.access(token),
         undo_url=undo_url,
         stop_url=links.no_reminders(token) if email.kind in UNASKED else None,
-        zone=reader.zones.zone(venue.time_zone),
-        hours=hours_of(reservation, tuple(list_slots(reader)), venue.evening_ends_at),
+        zone=find_zone(reader),
+        hours=hours_of(reader, reservation),
         minimum_spend=table.minimum_spend if table else 0,
         received=sum_payments(reader, reservation.id),
         at=now if email.state == "waiting" else email.sent_at or email.created_at,
-        moot=_find_moot(reader, email, reservation, venue),
+        moot=_find_moot(reader, email, reservation),
     )
 
 
-def _find_moot(reader: Reader, email: Email, reservation: Reservation, venue: Venue) -> str | None:
+def _find_moot(reader: Reader, email: Email, reservation: Reservation) -> str | None:
     """Return the reason why the email must not be sent any more, or None if it may be sent."""
     if email.recipient is None:
         return "the address was erased"
@@ -206,10 +206,10 @@ def _find_moot(reader: Reader, email: Email, reservation: Reservation, venue: Ve
         return f"the reservation is {reservation.status}"
     if email.kind == "cancelled" and not was_written_to(reader, reservation.id):
         return "no email about this reservation was sent"
-    day, zone = date.fromisoformat(reservation.date), reader.zones.zone(venue.time_zone)
-    if reader.now >= evening_end(day, zone, venue.evening_ends_at):
+    if evening_is_over(reader, reservation):
         return "the evening is over"
-    has_begun = reservation.slot and reader.now >= minute_of(day, reservation.starts, zone)
+    starts = minute_of(date.fromisoformat(reservation.date), reservation.starts, find_zone(reader))
+    has_begun = reservation.slot and reader.now >= starts
     if email.kind == "reminder" and (has_begun or reservation.checked_in_at is not None):
         return "it is too late for a reminder"
     return None

@@ -8,7 +8,6 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import date
 from typing import Literal
 
 from appliance.alerts import drop_alerts, set_alert
@@ -30,9 +29,9 @@ from appliance.reservations.email_queue import (
     postpone_emails,
     retry_delay,
 )
+from appliance.reservations.model import evening_is_over
 from appliance.reservations.rows import get_reservation
 from appliance.scheduler import Job
-from appliance.venue.model import evening_end, get_venue
 
 log = logging.getLogger(__name__)
 
@@ -63,9 +62,8 @@ def record_email_attempt(tx: Transaction, email_id: str, outcome: Outcome) -> No
         tx.update("letter", email_id, state="sent", sent_at=tx.now, **attempt)
         return
     due_at = tx.now + retry_delay(attempts)
-    venue, reservation = get_venue(tx), get_reservation(tx, email.reservation_id)
-    day, zone = date.fromisoformat(reservation.date), tx.zones.zone(venue.time_zone)
-    if outcome.result == "refused" or due_at >= evening_end(day, zone, venue.evening_ends_at):
+    reservation = get_reservation(tx, email.reservation_id)
+    if outcome.result == "refused" or evening_is_over(tx, reservation, due_at):
         tx.update("letter", email_id, state="failed", **attempt)
         return
     tx.update("letter", email_id, due_at=due_at, **attempt)

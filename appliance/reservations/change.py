@@ -29,7 +29,7 @@ from appliance.reservations.model import (
 from appliance.reservations.request import NOTES_MAX, check_customer, plain_phone
 from appliance.reservations.rows import add_history, get_reservation, is_held, update_reservation
 from appliance.staff.audit_log import record_audit
-from appliance.venue.model import find_table, get_venue, list_slots
+from appliance.venue.model import find_table
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -120,9 +120,7 @@ def cancel_by_guest(tx: Transaction, reservation_id: str, cancel_hours: int) -> 
     if reservation.status == "completed":
         raise WrongState(state=reservation.status)
     if reservation.holds:
-        venue = get_venue(tx)
-        zone = tx.zones.zone(venue.time_zone)
-        deadline = cancel_deadline(reservation, list_slots(tx), venue, zone, cancel_hours)
+        deadline = cancel_deadline(tx, reservation, cancel_hours)
         if reservation.checked_in_at is not None or tx.now >= deadline:
             raise TooLateToCancel
     return cancel(tx, reservation_id, actor="guest")

@@ -1,12 +1,18 @@
 """Reservations: statuses, row data, times and deadlines (interface, sections 2.5 and 3)."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
-from zoneinfo import ZoneInfo
 
 from appliance.clock import HOUR_MS
-from appliance.venue.model import Slot, Venue, evening_end, evening_hours, minute_of
+from appliance.database.connection import Reader
+from appliance.venue.model import (
+    evening_end,
+    evening_hours,
+    find_zone,
+    get_venue,
+    list_slots,
+    minute_of,
+)
 
 STATUSES = ("requested", "confirmed", "completed", "pending", "partial", "cancelled", "declined")
 FREEING_STATUSES = ("cancelled", "declined")
@@ -105,9 +111,7 @@ def start_date(reservation: Reservation) -> date:
     return date.fromisoformat(reservation.date) + timedelta(minutes=reservation.starts)
 
 
-def hours_of(
-    reservation: Reservation, slots: Iterable[Slot], evening_ends_at: str
-) -> tuple[int, int] | None:
+def hours_of(reader: Reader, reservation: Reservation) -> tuple[int, int] | None:
     """Return the reservation's (start, end) in minutes after midnight.
 
     A reservation for the whole evening lasts from the start of the first slot to the end of the
@@ -115,25 +119,29 @@ def hours_of(
     """
     if reservation.slot is not None:
         return reservation.starts, reservation.ends
-    return evening_hours(slots, date.fromisoformat(reservation.date), evening_ends_at)
+    day, ends_at = date.fromisoformat(reservation.date), get_venue(reader).evening_ends_at
+    return evening_hours(list_slots(reader), day, ends_at)
 
 
-def cancel_deadline(
-    reservation: Reservation, slots: Iterable[Slot], venue: Venue, zone: ZoneInfo, hours: int
-) -> int:
+def cancel_deadline(reader: Reader, reservation: Reservation, hours: int) -> int:
     """Return the guest's cancellation deadline in ms since 1970.
 
     The deadline is `hours` hours before the reservation starts. A reservation for the whole evening
     starts with the first slot. If the evening has no slots, the deadline is `hours` hours before
     the evening ends.
     """
-    day = date.fromisoformat(reservation.date)
-    expected = hours_of(reservation, slots, venue.evening_ends_at)
+    expected = hours_of(reader, reservation)
     if expected is None:
-        return evening_end(day, zone, venue.evening_ends_at) - hours * HOUR_MS
-    return minute_of(day, expected[0], zone) - hours * HOUR_MS
+        return _end_of_evening(reader, reservation) - hours * HOUR_MS
+    day = date.fromisoformat(reservation.date)
+    return minute_of(day, expected[0], find_zone(reader)) - hours * HOUR_MS
 
 
-def evening_is_over(reservation: Reservation, venue: Venue, zone: ZoneInfo, now: int) -> bool:
-    """Whether the reservation's evening has ended by `now` (ms since 1970)."""
-    return now >= evening_end(date.fromisoformat(reservation.date), zone, venue.evening_ends_at)
+def evening_is_over(reader: Reader, reservation: Reservation, at: int | None = None) -> bool:
+    """Whether the reservation's evening has ended at `at` (ms since 1970, default: now)."""
+    return (reader.now if at is None else at) >= _end_of_evening(reader, reservation)
+
+
+def _end_of_evening(reader: Reader, reservation: Reservation) -> int:
+    day, ends_at = date.fromisoformat(reservation.date), get_venue(reader).evening_ends_at
+    return evening_end(day, find_zone(reader), ends_at)

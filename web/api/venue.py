@@ -12,6 +12,8 @@ from appliance.reservations.search import find_availability
 from appliance.venue.model import (
     find_closure,
     find_slot,
+    find_tonight,
+    find_zone,
     get_venue,
     has_ended,
     interval,
@@ -21,7 +23,6 @@ from appliance.venue.model import (
     list_tables,
     may_be_booked,
     parse_date,
-    tonight,
 )
 from web.api.schemas import (
     Availability,
@@ -56,21 +57,19 @@ async def show_availability(request: web.Request) -> web.Response:
 
 def _read_venue(reader: Reader) -> Venue:
     venue = get_venue(reader)
-    zone = reader.zones.zone(venue.time_zone)
     return Venue.of(
         venue,
         venue=VenueIdentity.of(venue),
         tables=[Table.of(table) for table in list_tables(reader)],
         slots=[Slot.of(slot) for slot in list_slots(reader)],
         evening_ends=venue.evening_ends_at,
-        tonight=tonight(reader.now, zone, venue.evening_ends_at).isoformat(),
+        tonight=find_tonight(reader).isoformat(),
     )
 
 
 def _read_availability(reader: Reader, day: date, start: str | None) -> Availability:
     venue, slot = get_venue(reader), None
-    zone = reader.zones.zone(venue.time_zone)
-    if not may_be_booked(day, tonight(reader.now, zone, venue.evening_ends_at)):
+    if not may_be_booked(day, find_tonight(reader)):
         raise DateOutOfRange(field="date")
     if start is not None:
         slot = find_slot(list_slots(reader), start, day)
@@ -78,7 +77,7 @@ def _read_availability(reader: Reader, day: date, start: str | None) -> Availabi
             raise InvalidSlot(field="slot")
     date_ = day.isoformat()
     closed = find_closure(venue, list_closings(reader), date_) is not None
-    closed |= has_ended(slot, day, venue, zone, reader.now)
+    closed |= has_ended(slot, day, venue, find_zone(reader), reader.now)
     wanted = interval(slot, venue.evening_ends_at)
     found = find_availability(list_tables(reader), list_holds(reader, date_), wanted, closed=closed)
     tables = [TableAvailability.of(each, id=each.table.id, name=each.table.name) for each in found]

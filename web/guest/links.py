@@ -26,7 +26,7 @@ from appliance.reservations.rows import (
     is_claimed,
     list_claimed,
 )
-from appliance.venue.model import Table, Venue, find_table, get_venue, list_slots, tonight
+from appliance.venue.model import Table, Venue, find_table, find_tonight, find_zone, get_venue
 from web.guest.responses import PARTNERS_LANGUAGE, DeadLink
 from web.middleware import SECURE
 
@@ -145,10 +145,8 @@ def _open(
         return None
     if device_hash is not None and not is_claimed(reader, device_hash, reservation_id):
         return None
-    venue, slots, now = get_venue(reader), list_slots(reader), reader.now
-    zone, keyring = reader.zones.zone(venue.time_zone), environment.keyring
-    cancel_hours = environment.settings.guest.cancel_hours
-    cancel_until = cancel_deadline(reservation, slots, venue, zone, cancel_hours)
+    now, keyring = reader.now, environment.keyring
+    cancel_until = cancel_deadline(reader, reservation, environment.settings.guest.cancel_hours)
     has_arrived = reservation.status == "completed" or reservation.checked_in_at is not None
     guest_pass = None
     if reservation.holds:
@@ -157,15 +155,15 @@ def _open(
     return OpenedLink(
         reservation=reservation,
         table=table,
-        venue=venue,
-        hours=hours_of(reservation, slots, venue.evening_ends_at),
-        zone=zone,
-        tonight=tonight(now, zone, venue.evening_ends_at),
+        venue=get_venue(reader),
+        hours=hours_of(reader, reservation),
+        zone=find_zone(reader),
+        tonight=find_tonight(reader),
         guest_pass=guest_pass,
         cancel_until=cancel_until,
         may_cancel=reservation.holds and not has_arrived and now < cancel_until,
         is_alive=now < reservation.link_expires_at,
-        is_over=evening_is_over(reservation, venue, zone, now),
+        is_over=evening_is_over(reader, reservation),
         asked_for_erasure=has_asked_for_erasure(reader, reservation_id),
         access_token=access_token,
         access_path=f"{environment.prefix}/access/{access_token}",
