@@ -29,13 +29,11 @@ from appliance.reservations.rows import (
     get_reservation,
     insert_reservation,
     is_held,
-    list_holds,
 )
-from appliance.reservations.search import find_availability
+from appliance.reservations.search import read_availability
 from appliance.venue.model import (
     Slot,
     Table,
-    Venue,
     evening_end,
     find_closure,
     find_slot,
@@ -47,7 +45,6 @@ from appliance.venue.model import (
     link_expiry,
     list_closings,
     list_slots,
-    list_tables,
     may_be_booked,
     tonight,
 )
@@ -334,20 +331,17 @@ def book(tx: Transaction, booking: Booking) -> Reservation:
     if has_begun(slot, slots, booking.date, venue, zone, tx.now):
         raise InvalidSlot(field="slot")
     if booking.table_id == ANY_TABLE:
-        booking = replace(booking, table_id=_best_table(tx, venue, booking, slot).id)
+        booking = replace(booking, table_id=_best_table(tx, booking, slot).id)
     return enter_for_guest(tx, booking, notify=True, request_hash=request_hash)
 
 
-def _best_table(reader: Reader, venue: Venue, booking: Booking, slot: Slot | None) -> Table:
+def _best_table(reader: Reader, booking: Booking, slot: Slot | None) -> Table:
     """Return the free table with the lowest capacity that fits the party.
 
     If several tables have that capacity, return the table with the lowest minimum spend, or the
     first in the table list. Raises TableTaken if no free table fits the party.
     """
-    day = booking.date.isoformat()
-    closed = any(closing.holds(day) for closing in list_closings(reader))
-    hours = interval(slot, venue.evening_ends_at)
-    found = find_availability(list_tables(reader), list_holds(reader, day), hours, closed=closed)
+    found = read_availability(reader, booking.date, slot)
     free = [entry.table for entry in found if entry.available and entry.table.seats(booking.guests)]
     if not free:
         raise TableTaken

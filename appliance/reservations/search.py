@@ -4,13 +4,22 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, Literal
 
 from appliance.core.text import fold
 from appliance.database.connection import Reader
 from appliance.reservations.model import Reservation
-from appliance.reservations.rows import RESERVATION_COLUMNS, RESERVATION_FROM
-from appliance.venue.model import Table, list_tables, overlap
+from appliance.reservations.rows import RESERVATION_COLUMNS, RESERVATION_FROM, list_holds
+from appliance.venue.model import (
+    Slot,
+    Table,
+    find_closing,
+    get_venue,
+    interval,
+    list_tables,
+    overlap,
+)
 
 _FEWEST_DIGITS = 3
 _LAST_DIGITS = 4
@@ -264,3 +273,16 @@ def find_availability(
         )
         for table in tables
     ]
+
+
+def read_availability(
+    reader: Reader, day: date, slot: Slot | None, *, closed: bool = False
+) -> list[TableAvailability]:
+    """Return each table's availability for a slot, or for the whole evening if `slot` is None.
+
+    If the venue is closed on `day` or `closed` is True, no table is available.
+    """
+    closed = closed or find_closing(reader, day.isoformat()) is not None
+    hours = interval(slot, get_venue(reader).evening_ends_at)
+    holds = list_holds(reader, day.isoformat())
+    return find_availability(list_tables(reader), holds, hours, closed=closed)

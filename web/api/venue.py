@@ -7,18 +7,14 @@ from aiohttp import web
 from appliance.core.errors import DateOutOfRange, InvalidDate, InvalidSlot
 from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT, answer
-from appliance.reservations.rows import list_holds
-from appliance.reservations.search import find_availability
+from appliance.reservations.search import read_availability
 from appliance.venue.model import (
-    find_closure,
     find_slot,
     find_tonight,
     find_zone,
     get_venue,
     has_ended,
-    interval,
     is_slot,
-    list_closings,
     list_slots,
     list_tables,
     may_be_booked,
@@ -75,10 +71,8 @@ def _read_availability(reader: Reader, day: date, start: str | None) -> Availabi
         slot = find_slot(list_slots(reader), start, day)
         if slot is None:
             raise InvalidSlot(field="slot")
-    date_ = day.isoformat()
-    closed = find_closure(venue, list_closings(reader), date_) is not None
+    closed = venue.status != "active"
     closed |= has_ended(slot, day, venue, find_zone(reader), reader.now)
-    wanted = interval(slot, venue.evening_ends_at)
-    found = find_availability(list_tables(reader), list_holds(reader, date_), wanted, closed=closed)
+    found = read_availability(reader, day, slot, closed=closed)
     tables = [TableAvailability.of(each, id=each.table.id, name=each.table.name) for each in found]
-    return Availability(date=date_, slot=start, tables=tables)
+    return Availability(date=day.isoformat(), slot=start, tables=tables)

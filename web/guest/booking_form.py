@@ -28,24 +28,24 @@ from appliance.reservations.request import (
     is_visible,
     parse_uuid,
 )
-from appliance.reservations.rows import list_holds
-from appliance.reservations.search import find_availability
+from appliance.reservations.search import read_availability
 from appliance.venue.model import (
     BOOKING_HORIZON_DAYS,
     Slot,
     Table,
     Venue,
+    find_closing,
+    find_tonight,
+    find_zone,
     get_venue,
     has_begun,
     interval,
     is_slot,
-    list_closings,
     list_slots,
     list_tables,
     may_be_booked,
     offered_slots,
     parse_date,
-    tonight,
 )
 from web.guest.card import evening_in_words, refusal_in_words
 from web.portal.forms import read_form
@@ -116,23 +116,19 @@ class Offer:
 
 def read_offer(reader: Reader, wanted: date | None, guests: int) -> Offer:
     """Return the offer for `wanted`, or for tonight if that date is None or not bookable."""
-    venue, slots, tables = get_venue(reader), list_slots(reader), list_tables(reader)
-    zone, now = reader.zones.zone(venue.time_zone), reader.now
-    this_evening = tonight(now, zone, venue.evening_ends_at)
+    venue, slots = get_venue(reader), list_slots(reader)
+    this_evening, zone = find_tonight(reader), find_zone(reader)
     day = wanted if wanted and may_be_booked(wanted, this_evening) else this_evening
-    closings, holds = list_closings(reader), list_holds(reader, day.isoformat())
-    most = max((table.capacity_max for table in tables if table.bookable), default=1)
+    most = max((table.capacity_max for table in list_tables(reader) if table.bookable), default=1)
     party = min(max(guests, 1), most)
-    fitting = [table for table in tables if table.capacity_min <= party <= table.capacity_max]
 
     def is_closed(evening: date) -> bool:
-        return any(closing.holds(evening.isoformat()) for closing in closings)
+        return find_closing(reader, evening.isoformat()) is not None
 
     def choice(slot: Slot | None) -> Choice:
-        hours = interval(slot, venue.evening_ends_at)
-        found = find_availability(fitting, holds, hours, closed=is_closed(day))
-        free = tuple(each.table for each in found if each.available)
-        is_late = has_begun(slot, slots, day, venue, zone, now)
+        found = read_availability(reader, day, slot)
+        free = tuple(each.table for each in found if each.available and each.table.seats(party))
+        is_late = has_begun(slot, slots, day, venue, zone, reader.now)
         return Choice(slot.start if slot else WHOLE_EVENING, slot, free, is_late)
 
     days = (this_evening + timedelta(days=n) for n in range(_NEXT_DAYS))

@@ -21,8 +21,7 @@ from appliance.reservations.request import (
     Booking,
     parse_uuid,
 )
-from appliance.reservations.rows import list_holds
-from appliance.reservations.search import find_availability
+from appliance.reservations.search import read_availability
 from appliance.venue.model import (
     find_closing,
     find_table,
@@ -32,7 +31,6 @@ from appliance.venue.model import (
     interval,
     is_slot,
     list_slots,
-    list_tables,
     minute_of,
     offered_slots,
     parse_date,
@@ -178,13 +176,7 @@ def _offer(reader: Reader, typed: Mapping[str, str], guests: int | None) -> dict
         slot = ""
     guests = guests or _usual_guests(reader, typed.get("table"))
     chosen = next((offered for offered in slots if offered.start == slot), None)
-    closing = find_closing(reader, day.isoformat())
-    found = find_availability(
-        list_tables(reader),
-        list_holds(reader, day.isoformat()),
-        interval(chosen, ends),
-        closed=closing is not None or not slot,
-    )
+    found = read_availability(reader, day, chosen, closed=not slot)
     free = [one.table for one in found if one.available]
     return {
         "day": day,
@@ -194,7 +186,7 @@ def _offer(reader: Reader, typed: Mapping[str, str], guests: int | None) -> dict
         "guests": guests,
         "tables": free,
         "one_fits": any(table.seats(guests) for table in free),
-        "closing": closing,
+        "closing": find_closing(reader, day.isoformat()),
         "slot_has_ended": has_ended(chosen, day, venue, zone, reader.now),
     }
 
