@@ -286,7 +286,7 @@ class BoxClock:
         return self.was_set_by(*self.read())
 
     def was_set_by(self, now: int, uptime: int) -> bool:
-        """Like `was_set()`, but for the two values that `read` has returned."""
+        """Like `was_set`, but with the two values from an earlier call to `read`."""
         with self._lock:
             offset = now - uptime
             if self._offset is None or abs(offset - self._offset) >= _STEP_MS:

@@ -61,5 +61,5 @@ class Access:
 
 
 def access_file(root: Path) -> Path:
-    """Return the file in the box's data directory that holds its access to the relay."""
+    """Return the path of the file that stores the box's credentials for the relay."""
     return root / "secrets" / "relay.json"

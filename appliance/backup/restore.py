@@ -27,7 +27,7 @@ from appliance.reservations.rows import find_reservation
 from appliance.staff.accounts import is_closed
 from appliance.staff.audit_log import CONSOLE, record_audit
 
-_BOOKINGS_BYTES = 16 << 20  # more than bookings add to the write-ahead log during a backup
+_BOOKINGS_BYTES = 16 << 20  # larger than the amount that bookings add to the WAL during a backup
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def _prove_pass(reader: Reader, keyring: Keyring, name: EnvironmentName) -> None
     refused = look_up_code(reader, keyring, name, text, by_name=False).refused
     if guest_pass is None or not guest_pass.is_signed_by(public_key) or refused:
         raise OperatorError(
-            f"the keys in this backup do not verify its guest passes ({name}). Use a different "
+            f"the {name} guest passes in this backup were not signed with its keys. Use another "
             "backup."
         )
 

@@ -15,7 +15,7 @@ from appliance.clock import Clock, ZoneDatabase
 from appliance.core.errors import NotFound, OperatorError
 from appliance.core.tokens import Tokens
 
-# The least free space in which SQLite can create its -wal and -shm files.
+# The minimum free space that SQLite needs to create its -wal and -shm files.
 _MIN_FREE_BYTES = 256 * 1024
 # SQLite reports these errors if the WAL's shared-memory file (-shm) cannot be created.
 _SHM_ERRORS = {apsw.SQLITE_IOERR_SHMOPEN, apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLITE_IOERR_SHMMAP}

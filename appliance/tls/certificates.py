@@ -196,7 +196,7 @@ def import_certificate(
         chain = x509.load_pem_x509_certificates(certificates)
     except ValueError:
         raise OperatorError(
-            "the certificate is not in PEM format, which begins with BEGIN CERTIFICATE"
+            "the certificate is not a PEM file, which has the line -----BEGIN CERTIFICATE-----"
         ) from None
     try:
         private = serialization.load_pem_private_key(key, None)
@@ -204,7 +204,7 @@ def import_certificate(
         raise OperatorError("the key is encrypted. Provide a key without a password.") from None
     except (ValueError, UnsupportedAlgorithm):
         raise OperatorError(
-            "the key is not in PEM format, which begins with BEGIN PRIVATE KEY"
+            "the key is not a PEM file, which has a line such as -----BEGIN PRIVATE KEY-----"
         ) from None
     form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     if chain[0].public_key().public_bytes(*form) != private.public_key().public_bytes(*form):

@@ -115,7 +115,7 @@ async def _identify(arguments: argparse.Namespace, folder: Path) -> Identity:
         except OperatorError as error:
             if known is None:
                 raise
-            log.warning("agent: pairing failed, so the previous pairing is kept: %s", error)
+            log.warning("agent: pairing failed (%s), so the previous pairing is kept", error)
     if identity != known:
         identity.save(folder)
     return identity
