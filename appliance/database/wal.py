@@ -293,7 +293,7 @@ def _beside(path: Path, suffix: str) -> Path:
     return path.with_name(f"{path.name}-{suffix}")
 
 
-DUE_PAGES = 4000  # checkpoint at this length of the WAL, which is about 4 MB
+DUE_PAGES = 8000  # checkpoint at this length of the WAL, which is about 8 MB
 _FEW_PAGES = 600  # few enough to copy without noticeably delaying a commit
 _MOST_PASSES = 4
 

@@ -8,14 +8,19 @@ import apsw
 import pytest
 
 from appliance.core.errors import Unavailable
-from appliance.database import wal as wiping
+from appliance.database import wal
 from appliance.database.connection import Reader, Transaction, open_connection
 from appliance.database.database import Database
 from appliance.database.migrate import PAGE_BYTES
-from appliance.database.wal import DUE_PAGES
 
 PAGE = PAGE_BYTES
 LONG = "x" * (160 * PAGE)  # 160 pages a commit
+DUE_PAGES = 2000
+
+
+@pytest.fixture(autouse=True)
+def _checkpoint_sooner(monkeypatch):
+    monkeypatch.setattr(wal, "DUE_PAGES", DUE_PAGES)
 
 
 def note(tx: Transaction, name: str) -> None:
@@ -48,25 +53,25 @@ async def until(is_true, seconds: float = 30) -> None:
 
 
 async def test_under_steady_work_the_log_stays_short(database: Database, path: Path):
-    await work(database, 400)
+    await work(database, 200)
 
-    assert pages_of_log(path) < 8 * DUE_PAGES  # of 64,000 that were written
-    assert await database.read(count) == 400
+    assert pages_of_log(path) < 8 * DUE_PAGES  # of 32,000 that were written
+    assert await database.read(count) == 200
 
 
 async def test_a_long_reader_delays_folding_and_loses_nothing(database: Database, path: Path):
     other = open_connection(path, writable=False)
     other.execute("BEGIN")
     other.execute("SELECT count(*) FROM staff").fetchall()
-    await work(database, 120)
+    await work(database, 60)
     grown = pages_of_log(path)
 
     other.close()
-    await work(database, 60)
+    await work(database, 30)
 
     assert grown > 4 * DUE_PAGES
-    await until(lambda: size_of(path) > 120 * len(LONG))  # what the reader held back is there
-    assert await database.read(count) == 180
+    await until(lambda: size_of(path) > 60 * len(LONG))  # what the reader held back is there
+    assert await database.read(count) == 90
 
 
 async def test_a_disk_that_fails_while_folding_ends_all_acknowledgement(database, broken):
@@ -90,12 +95,12 @@ async def test_a_disk_that_fails_while_folding_ends_all_acknowledgement(database
 
 
 def test_a_log_that_is_read_all_the_time_is_left_for_later(path, monkeypatch):
-    monkeypatch.setattr(wiping, "_PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(wal, "_PATIENCE_SECONDS", 0.2)
     reading = open_connection(path, writable=False)
     reading.execute("BEGIN")
     reading.execute("SELECT count(*) FROM staff").fetchall()
     try:
-        assert not wiping.wipe(path)
+        assert not wal.wipe(path)
     finally:
         reading.close()
-    assert wiping.wipe(path)
+    assert wal.wipe(path)
