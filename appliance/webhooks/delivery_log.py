@@ -236,13 +236,13 @@ def drop_deliveries(tx: Transaction, keys: Sequence[Key]) -> None:
 
     Keeps deliveries that have become pending again since they were found, because of a replay.
     """
-    ended = [
-        key for key in keys
-        if tx.value("SELECT state FROM delivery WHERE seq = :seq", {"seq": key[0]}) != "pending"
-    ]  # fmt: skip
-    drop_requests(tx, ended)
-    tx.execute_each("DELETE FROM attempt WHERE delivery_seq = ?", ended)
-    tx.execute_each("DELETE FROM delivery WHERE seq = ?", ended)
+    sql = "SELECT endpoint_id FROM delivery WHERE seq = :seq AND state <> 'pending'"
+    ended = {key: id_ for key in keys if (id_ := tx.value(sql, {"seq": key[0]}))}
+    drop_requests(tx, [*ended])
+    tx.execute_each("DELETE FROM attempt WHERE delivery_seq = ?", [*ended])
+    tx.execute_each("DELETE FROM delivery WHERE seq = ?", [*ended])
+    # SQLite may give their `seq` to new deliveries, which the queues would take for begun ones.
+    tx.notices += map(EndpointsChanged, set(ended.values()))
 
 
 def drop_events(tx: Transaction, keys: Sequence[Key]) -> None:

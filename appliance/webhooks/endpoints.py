@@ -113,7 +113,7 @@ ACTIVE_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class EndpointsChanged:
-    """Change notice: an endpoint was created or changed, or its deliveries were replayed.
+    """Change notice: an endpoint was created or changed, or deliveries were replayed or deleted.
 
     Listeners reload the endpoint's row and its deliveries.
     """

@@ -9,6 +9,7 @@ import stripe
 from appliance.core.errors import InvalidWebhookUrl
 from appliance.webhooks.client import Budgets
 from appliance.webhooks.deliveries import DueDelivery
+from appliance.webhooks.delivery_log import drop_deliveries, find_deliveries
 from appliance.webhooks.dispatcher import Dispatcher
 
 FULL = Budgets()
@@ -88,6 +89,21 @@ async def test_what_was_queued_before_the_start_is_sent_oldest_first(world, rece
     assert sorted(arrived) == sorted(ids)
     assert all(abs(arrived.index(id_) - i) < 6 for i, id_ in enumerate(ids))
     assert receiver.most_at_once == 6
+
+
+async def test_after_all_old_deliveries_were_deleted_the_next_ones_are_sent(world, receiver):
+    await world.register(receiver.url)
+    await world.start()
+    await world.book(3)
+    await world.settled(*["delivered"] * 3)
+
+    later = world.clock.now() + 1  # a month without a booking, so that SQLite counts from 1 again
+    found = await world.database.read(find_deliveries, later, later)
+    await world.database.write(drop_deliveries, found)
+    await world.book()
+
+    await world.settled("delivered")
+    assert len(receiver.requests) == 4
 
 
 @pytest.mark.proves("decision: When is the body made?")
