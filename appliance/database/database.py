@@ -114,7 +114,7 @@ class Writer:
     @property
     def is_idle(self) -> bool:
         """Whether the writing connection has no transaction, and no thread is using it."""
-        return not self._busy
+        return not (self._busy or self._broken)  # a failed disk may leave a transaction open
 
     def run_between(self, job: Callable[[], None]) -> None:
         """Run `job` on the writer's thread between two commits."""

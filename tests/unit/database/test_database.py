@@ -161,6 +161,7 @@ async def test_a_failing_disk_ends_all_acknowledgement(database: Database, broke
     await asyncio.sleep(0.01)
     assert len(broken) == 1
     assert await database.read(names) == []
+    assert database.peek(names) == []
 
 
 def fail(_reader: Reader) -> None:
