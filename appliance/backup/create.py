@@ -47,7 +47,8 @@ _EXPLANATIONS = {
     ),
     errno.EACCES: _(
         "the backup could not be written: the box's user may not write to its folder. Make that "
-        "user the folder's owner."
+        "user the folder's owner. Mount a FAT or exFAT drive with uid= and that user's name "
+        "instead."
     ),
 }
 

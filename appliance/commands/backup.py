@@ -93,6 +93,12 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         f"{path}: {path.stat().st_size // 1_000_000 + 1} MB, verified by a trial restore "
         f"({proven.reservations} reservations)"
     )
+    if arguments.to and path.stat().st_dev == directory.root.stat().st_dev:
+        print(
+            f"{path.parent} is on the same drive as the box. To write to another drive, mount it "
+            "there and repeat the command.",
+            file=sys.stderr,
+        )
     return 0
 
 
