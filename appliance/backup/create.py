@@ -17,6 +17,7 @@ from appliance.backup import archive, catalogue
 from appliance.backup.catalogue import SUFFIX, Record, find_volume
 from appliance.backup.recovery_key import RecoveryKey, ensure_recovery_key
 from appliance.backup.restore import Proven, check_copies, prove, require_room, scratch_folder
+from appliance.backup.targets import ensure_sftp_key
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
 from appliance.core.errors import OperatorError
@@ -46,7 +47,8 @@ _EXPLANATIONS = {
     ),
     errno.EACCES: _(
         "the backup could not be written: the box's user may not write to its folder. Make that "
-        "user the folder's owner."
+        "user the folder's owner. Mount a FAT or exFAT drive with uid= and that user's name "
+        "instead."
     ),
 }
 
@@ -115,6 +117,9 @@ class Maker:
     def _make(self, folder: Path, *, is_frequent: bool) -> tuple[Path, Proven, str]:
         self.directory.refuse_lost_key()
         key = ensure_recovery_key(self.directory, self.tokens)
+        if self.settings.backup.target.startswith("sftp:"):
+            # The first backup too must contain it: a restored box reads the marker with it.
+            ensure_sftp_key(self.directory)
         _sweep(folder)
         with scratch_folder(self.directory) as scratch:
             copies = self._copy(scratch)

@@ -206,13 +206,13 @@ def refuse_newer(header: archive.Header) -> None:
 def restore_latest(
     key: RecoveryKey, directory: DataDirectory, folders: list[Path], clock: Clock,
     zones: ZoneDatabase, progress: archive.Progress,
-) -> tuple[Path, Path, Proven]:  # fmt: skip
+) -> tuple[Path, Path, Proven, bool]:  # fmt: skip
     """Replace the box's data with the latest good backup in `folders`.
 
-    Returns (path of the backup, folder with the old data, verified backup). Settings and
-    certificates are kept. Backups with a newer schema than this program's are skipped, so an older
-    program can revert an upgrade. If only test.db is damaged, live.db is kept. Raises OperatorError
-    if there is no good backup.
+    Returns (path of the backup, folder with the old data, verified backup, whether live.db was
+    kept). It is kept if only test.db is damaged. Settings and certificates are kept too. Backups
+    with a newer schema than this program's are skipped, so an older program can revert an upgrade.
+    Raises OperatorError if there is no good backup.
     """
     with directory.lock():
         keeps_live = not _is_damaged(directory, "live") and _is_damaged(directory, "test")
@@ -224,7 +224,8 @@ def restore_latest(
             try:
                 with archive.open_backup(path) as file, scratch_folder(directory) as scratch:
                     proven = unpack_proven(file, key, scratch, clock, zones, progress)
-                    if keeps_live and _has_same_keys(directory, scratch):
+                    kept = keeps_live and _has_same_keys(directory, scratch)
+                    if kept:
                         aside = _replace_sandbox(directory, scratch, clock)
                     else:
                         _record_restore(directory, scratch, proven, clock, zones, confirmed=True)
@@ -233,7 +234,7 @@ def restore_latest(
             except OperatorError as error:  # try the next older backup
                 failure = f" ({path.name}: {error})"
                 continue
-            return path, aside, proven
+            return path, aside, proven, kept
     where = ", ".join(map(str, folders)) or "any folder"
     raise OperatorError(
         f"there is no good backup of this box in {where}{failure}. Nothing was changed."

@@ -93,6 +93,12 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         f"{path}: {path.stat().st_size // 1_000_000 + 1} MB, verified by a trial restore "
         f"({proven.reservations} reservations)"
     )
+    if arguments.to and path.stat().st_dev == directory.root.stat().st_dev:
+        print(
+            f"{path.parent} is on the same drive as the box. To write to another drive, mount it "
+            "there and repeat the command.",
+            file=sys.stderr,
+        )
     return 0
 
 
@@ -281,11 +287,11 @@ def _restore_latest(arguments: argparse.Namespace, console: Console, fetched: Pa
         raise OperatorError(f"there is no backup in {where}. Nothing was changed.")
     key = None if arguments.key else recovery_key.find_recovery_key(directory)
     key = key or ask_key(arguments.key)
-    path, aside, proven = restore_latest(
+    path, aside, proven, kept = restore_latest(
         key, directory, folders, console.clock, console.zones, partial(report, "restoring")
     )
     restored = f"{proven.reservations} reservations as of {proven.header.made_at}"
-    if not (aside / "live.db").exists():
+    if kept:
         restored = f"only test.db as of {proven.header.made_at}, because live.db was intact"
     print(
         f"{path.name} restored: {restored}. Start the box with venuebox serve. "

@@ -61,8 +61,10 @@ _DELIVERIES = """
 
 
 def disk(context: CheckContext) -> Check:
-    """Check the free disk space. Warn below 1 GiB, and fail below 100 MiB."""
+    """Check that the disk is writable, and its free space: warn below 1 GiB, fail below 100 MiB."""
     found = context.machine.statvfs(context.directory.root)
+    if found.f_flag & os.ST_RDONLY:
+        return Check.of("disk_read_only")
     mib = found.f_bavail * found.f_frsize // _MIB
     return at_least(mib, 1024, 100, "disk", mib=mib)
 

@@ -182,7 +182,7 @@ def backups(context: CheckContext) -> Check:
     if record.at is None:
         return Check.of("backups_unverified", because=because)
     when = utc(record.at)
-    if is_overdue(record, context.clock):
+    if record.trouble or is_overdue(record, context.clock):
         status = _fails_after_a_week(context, record.at)
         return Check.of("backups_overdue", status, when=when, because=because)
     if needs_new_kit(context.directory):

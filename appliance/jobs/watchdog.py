@@ -188,10 +188,14 @@ class DiskReserve:
         self._making: asyncio.Future[bool] | None = None
 
     def make(self) -> bool:
-        """Create the reserve if there is enough space. Returns whether the reserve exists."""
-        if self._path.exists():
+        """Create the reserve if there is enough space. Returns whether the reserve exists.
+
+        Replaces a reserve that was made smaller because the disk was almost full.
+        """
+        existing = self._path.stat().st_size if self._path.exists() else 0
+        size = min(self._size, (self._free() + existing) // 4)
+        if existing and existing >= size:
             return True
-        size = min(self._size, self._free() // 4)
         if size < _MIB:
             return False
         try:

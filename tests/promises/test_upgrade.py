@@ -121,7 +121,7 @@ def test_the_way_back_is_the_backup_from_before_the_upgrade(box, newer, monkeypa
     assert (box.root / "live.db").read_bytes() == upgraded
 
     asked = (KEY, box.directory, [box.root / "backups"], box.clock, newest_zone_database())
-    chosen, aside, _ = restore_latest(*asked, lambda _done, _all: None)
+    chosen, aside, *_ = restore_latest(*asked, lambda _done, _all: None)
 
     assert chosen != later
     assert content(box.root / "live.db") == before

@@ -207,6 +207,7 @@ async def _page(
         **page_values(request),
         "board": board,
         "problems": list(dict.fromkeys(problems)),
+        "is_full": environment.database.is_full,  # this cannot be stored as an alert
         "title": near.get(days_away) or language.short_date(board["day"]),
         "sees_guests": request[SESSION].person.may("host"),
     }

@@ -43,6 +43,16 @@ async def test_the_board_tells_managers_of_a_failing_backup(running, host, manag
     assert "no backup was made" not in for_host
 
 
+async def test_the_board_tells_everybody_that_the_disk_is_full(running, host):
+    running.live.database.is_full = True
+    _, full, _ = await host.get("/portal/tonight")
+    running.live.database.is_full = False
+    _, after, _ = await host.get("/portal/tonight")
+
+    assert "The disk is full: only check-ins are recorded." in full
+    assert "The disk is full" not in after
+
+
 @pytest.mark.parametrize(
     ("day", "status", "is_offered"),
     [("2026-11-20", 200, False), (TONIGHT, 200, True), ("2026-12-24", 200, True),

@@ -25,8 +25,9 @@ from appliance.backup.fence import (
 )
 from appliance.backup.recovery_key import RecoveryKey
 from appliance.backup.restore import restore_blank, restore_latest
+from appliance.backup.targets import ensure_sftp_key
 from appliance.core.data_directory import DataDirectory
-from appliance.core.settings import BackupSettings
+from appliance.core.settings import BackupSettings, Settings
 from appliance.core.tokens import Tokens
 from tests.unit.backup.making import KEY, a_box_with_guests, a_maker
 from tests.unit.backup.shelf import Shelf
@@ -216,6 +217,16 @@ def test_a_restored_box_is_later_than_the_one_that_made_the_backup(made, tmp_pat
 
     assert read_installation(blank.root).generation == 7
     assert read_installation(made.root) == before
+
+
+def test_a_box_restored_from_the_first_backup_has_the_key_for_the_marker(made, tmp_path):
+    settings, blank = Settings(backup=TARGET), DataDirectory(tmp_path / "blank")
+    path, _ = a_maker(made, settings=settings).make()
+
+    with open_backup(path) as file:
+        restore_blank(file, KEY, blank, made.clock, a_maker(made).zones, print)
+
+    assert ensure_sftp_key(blank) == ensure_sftp_key(made.directory)
 
 
 def test_each_restore_of_the_same_backup_is_later_than_the_last(made):

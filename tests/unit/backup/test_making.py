@@ -53,6 +53,14 @@ def test_two_that_begin_in_one_process_are_both_made_and_leave_nothing_over(made
     assert one[-1] < two[1], "the second begins its work when the first has ended"
 
 
+def test_a_backup_to_a_folder_where_no_stick_is_mounted_says_so(made, tmp_path, capsys):
+    (tmp_path / "usb").mkdir()
+
+    assert main(["backup", "--to", str(tmp_path / "usb"), "--data", str(made.root)], {}) == 0
+
+    assert f"{tmp_path / 'usb'} is on the same drive as the box" in capsys.readouterr().err
+
+
 def test_it_has_its_name_only_when_it_is_proven(made, monkeypatch):
     monkeypatch.setattr("appliance.backup.catalogue.rotate", lambda *_: [])
     seen = {}

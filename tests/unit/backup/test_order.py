@@ -67,7 +67,7 @@ def make_one_by_a_clock_ahead(made, days=365):
 def latest_of(made):
     maker = a_maker(made)
     folders = [made.root / "backups"]
-    path, _aside, proven = restore_latest(
+    path, _aside, proven, _kept = restore_latest(
         KEY, made.directory, folders, made.clock, maker.zones, lambda *_: None
     )
     return path, proven

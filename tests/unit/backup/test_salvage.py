@@ -12,7 +12,7 @@ from appliance.core.errors import OperatorError
 from appliance.database.connection import open_connection
 from appliance.database.integrity import check_before_serving, count_rows, list_faults
 from appliance.database.migrate import PAGE_BYTES
-from tests.unit.backup.making import a_box_with_guests
+from tests.unit.backup.making import a_box_with_guests, a_maker
 from web.main import main
 
 # Another SQLite library, in a process of its own.
@@ -120,6 +120,18 @@ def test_a_box_without_any_backup_is_not_asked_for_its_key(tmp_path, capsys):
 
     assert str(made.root / "backups") in capsys.readouterr().err
     assert not list(made.root.glob("damaged-*"))
+
+
+def test_a_lost_live_database_is_not_called_intact_when_it_was_restored(tmp_path, capsys):
+    made = a_box_with_guests(tmp_path, guests=3)
+    a_maker(made).make()
+    made.directory.database("live").unlink()
+
+    assert main(["restore", "--latest", "--data", str(made.root)], {}) == 0
+
+    said = capsys.readouterr().out
+    assert "3 reservations" in said
+    assert "intact" not in said
 
 
 def test_a_sandbox_that_cannot_be_salvaged_does_not_keep_the_live_rows_from_use(written_by_others):

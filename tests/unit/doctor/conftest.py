@@ -73,9 +73,11 @@ def english(check: Check) -> str:
     return check.finding.text(load_languages().get("en"))
 
 
-def a_volume(*, free=100 * GIB, files=10**6, left=10**6):
+def a_volume(*, free=100 * GIB, files=10**6, left=10**6, flag=0):
     """What statvfs says of one."""
-    return SimpleNamespace(f_bavail=free // 4096, f_frsize=4096, f_files=files, f_favail=left)
+    return SimpleNamespace(
+        f_bavail=free // 4096, f_frsize=4096, f_files=files, f_favail=left, f_flag=flag
+    )
 
 
 @pytest.fixture(scope="session")

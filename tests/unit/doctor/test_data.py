@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import apsw
 import pytest
 
-from appliance.backup.catalogue import record_kit
+from appliance.backup.catalogue import read_record, record_kit, write_record
 from appliance.backup.copies import CopyRecord
 from appliance.backup.recovery_key import ensure_recovery_key, recovery_key_file
 from appliance.core.tokens import Tokens
@@ -127,6 +127,16 @@ def test_lines_of_the_list_of_erasures_that_cannot_be_read_are_named(ward):
     found = ward.find("erasures")
     assert found.status == "warn"
     assert "1 and 4" in english(found)
+
+
+def test_a_backup_that_failed_is_told_with_its_reason_although_an_earlier_one_is_fresh(ward):
+    assert ward.status("backups") == "ok"
+    write_record(ward.root, replace(read_record(ward.root), trouble="the stick is full"))
+
+    found = ward.find("backups")
+
+    assert found.status == "warn"
+    assert "the stick is full" in english(found)
 
 
 def test_backups_on_the_volume_of_the_box_are_worth_a_word(ward, tmp_path):

@@ -1,10 +1,11 @@
+import os
 from importlib import resources
 
 import pytest
 
 from appliance.clock import ZoneDatabase
 from tests.clocks import StoppedClock
-from tests.unit.doctor.conftest import a_volume
+from tests.unit.doctor.conftest import a_volume, english
 
 MIB = 1 << 20
 
@@ -19,6 +20,15 @@ def test_room_on_the_volume(ward, volume, name, status):
     ward.on(statvfs=lambda _: a_volume(**volume))
 
     assert ward.status(name) == status
+
+
+def test_a_disk_that_became_read_only_is_named(ward):
+    ward.on(statvfs=lambda _: a_volume(flag=os.ST_RDONLY))
+
+    found = ward.find("disk")
+
+    assert found.status == "fail"
+    assert "read-only" in english(found)
 
 
 @pytest.mark.parametrize(("mib", "status"), [(128, "ok"), (127, "warn"), (31, "fail")])

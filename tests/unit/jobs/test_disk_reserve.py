@@ -95,6 +95,14 @@ def test_the_watchdog_of_another_process_is_not_ours(of, seconds):
     assert watchdog_seconds(environ) is None
 
 
+def test_a_reserve_made_on_a_full_disk_grows_when_there_is_space_again(tmp_path):
+    reserve, size = DiskReserve(tmp_path, 2 << 20), 1 << 20
+    (tmp_path / "ballast").write_bytes(bytes(size))
+
+    assert reserve.make()
+    assert (tmp_path / "ballast").stat().st_size == 2 * size
+
+
 class ReserveOnAVolume(DiskReserve):
     """A released reserve on a volume that fails as the test says, look by look."""
 
