@@ -61,8 +61,8 @@ class Booking:
 def parse_booking(body: Mapping[str, Any]) -> Booking:
     """Parse the decoded body of `POST /v1/reservations`.
 
-    Raises the error for the first invalid field, in the order that
-    docs/decisions/requests-and-errors.md sets.
+    Raises the error for the first invalid field, in the order that is defined in
+    docs/decisions/requests-and-errors.md.
     """
     day = parse_date(body.get("date"))
     if day is None:

@@ -264,7 +264,7 @@ def list_claimed(reader: Reader, device_hash: bytes) -> list[str]:
 
 
 def delete_claims(tx: Transaction, device_hash: bytes) -> None:
-    """Remove all reservations that are saved in a browser. The reservations remain."""
+    """Empty a browser's list of saved reservations. The reservations themselves remain."""
     tx.execute("DELETE FROM claim WHERE device_hash = :device", {"device": device_hash})
 
 

@@ -163,8 +163,8 @@ def restrict_references(
 ) -> None:
     """Choose whether events contain `externalRef` only for the endpoint's own reservations.
 
-    An endpoint's own reservations were created with a key of its lineage. The choice applies from
-    the next attempt. Raises NotFound if the endpoint is unknown.
+    An endpoint's own reservations are those created with a key of its lineage. The choice applies
+    from the next attempt. Raises NotFound if the endpoint is unknown.
     """
     if get_endpoint(tx, endpoint_id).own_refs != int(own_refs):
         _change(tx, endpoint_id, "endpoint_references_chosen", actor, own_refs=int(own_refs))
