@@ -109,8 +109,8 @@ class _AddressWatch:
                         log_exception("addresses: check", error)
                     failure = str(error)
                 seconds = _LOOK_SECONDS if self._addresses else _LOOK_WITHOUT_SECONDS
-                # Clear it only now, because the check itself may have set it. The next check finds
-                # what changed during this one.
+                # Clear the event only now, because the check itself may have set it. The next check
+                # finds what changed during this one.
                 self._venue_changed.clear()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(seconds):

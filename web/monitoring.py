@@ -60,7 +60,7 @@ class Health:
         self._is_serving = False
 
     async def running(self, _app: web.Application) -> AsyncIterator[None]:
-        """Report the box as ready from the end of its start to the beginning of its shutdown."""
+        """Report the box as ready from the end of startup to the beginning of shutdown."""
         self._is_serving = True
         yield
         self._is_serving = False

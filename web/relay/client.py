@@ -94,7 +94,7 @@ class RelayClient:
     async def _connect(
         self, access: Access, tls: ProtocolFactory, plain: ProtocolFactory
     ) -> tuple[float, float]:
-        """Connect, and wait until the connection is lost or the stored access changes.
+        """Connect, and wait until the connection is lost or the stored credentials change.
 
         Returns the shortest and the longest time to wait before the next attempt.
         """

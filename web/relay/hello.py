@@ -57,7 +57,7 @@ def _join_records(data: bytes) -> bytes | None:
 
 
 def _find_name(hello: bytes) -> str:
-    """Return the first server name. What else is in the hello is for the box to check."""
+    """Return the first server name. The box itself checks the rest of the hello."""
     fields = _Fields(hello)
     fields.take(2 + 32)  # legacy version and random
     for size in (1, 2, 1):  # session id, cipher suites, compression methods
