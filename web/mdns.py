@@ -1,4 +1,4 @@
-"""Announce the box by mDNS, and update links and certificate if the machine's addresses change.
+"""Announce the box by mDNS, and update its links and certificate if its addresses change.
 
 After a power cut, for example, the box may start before the router and get its IP address later.
 zeroconf is imported only where it is needed, because a box that listens only on loopback does not

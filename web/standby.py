@@ -59,7 +59,7 @@ from web.serve import run_serve
 log = logging.getLogger(__name__)
 
 _EVERY_SECONDS = 60.0
-_SOON_SECONDS = 5.0  # interval until the first backup is ready, for which an operator waits
+_SOON_SECONDS = 5.0  # until the first backup is ready, because an operator waits for it
 _TRIES_PER_MINUTE = 10
 _FORM_BYTES = 10_000
 _LEAVE_SECONDS = 0.5  # time to send the answer before this server stops
@@ -69,7 +69,7 @@ _STALE_MS = 600_000
 async def find_live(standby: Standby, host: str, tokens: Tokens) -> list[Marker]:
     """Return the markers of the venue's boxes that answer on the network now.
 
-    Asks the addresses in the marker at the backup target, and those found by mDNS.
+    Queries the addresses in the marker at the backup target, and those found by mDNS.
     """
     state = standby.state
     slug = state.ready.header.slug if state.ready else ""

@@ -34,8 +34,8 @@ from appliance.venue.model import find_table
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Maximum number of changes that guests can make to one reservation. Without it, anyone with the
-# link could add entries to the reservation's history without limit.
+# Maximum number of changes that guests can make to one reservation. Otherwise, anyone with the link
+# could add any number of entries to the reservation's history.
 _GUEST_CHANGES_MAX = 100
 
 
@@ -172,7 +172,7 @@ def amend_reservation(
     tx: Transaction, reservation_id: str, amendment: Amendment,
     *, actor: str, over_capacity: bool = False,
 ) -> Reservation:  # fmt: skip
-    """Change the number of guests, the customer, the notes and the VIP mark.
+    """Change the number of guests, the customer, the notes and the VIP flag.
 
     The guest's pass stays valid. Raises NotFound if the id is unknown; WrongState if the
     reservation is cancelled, declined or completed; the errors of `check_amendment`; and

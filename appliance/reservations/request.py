@@ -143,7 +143,7 @@ def is_visible(text: str) -> bool:
 def check_customer(name: str | None, email: str | None, phone: str | None, prefix: str) -> None:
     """Validate the customer fields that are not None.
 
-    Errors contain the field name with `prefix` in front of it. Raises CustomerNameRequired,
+    In errors, `prefix` is put in front of the field's name. Raises CustomerNameRequired,
     InvalidEmail or ValidationError if a value is invalid.
     """
     if name is not None and not is_visible(name):

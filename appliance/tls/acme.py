@@ -282,7 +282,7 @@ class Acme:
         return account
 
     def _order(self, name: str) -> tuple[bytes, bytes, str]:
-        # Import the library only when it is needed: the import takes half a second and much memory.
+        # Import the library only when it is needed: it takes half a second and a lot of memory.
         from appliance.tls.acme_client import obtain  # noqa: PLC0415
 
         acme, challenges = self._settings.acme, self._certificates.challenges

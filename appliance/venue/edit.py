@@ -91,9 +91,9 @@ def _check_shifts(
 ) -> None:
     """Raise SlotIsHeld if new slots or a new evening end would move a booked slot across midnight.
 
-    Existing reservations keep their stored start. After such a change, they would not block their
-    table for the slot, so the table could be booked twice. Call this before the change. Pass None
-    for an argument that does not change.
+    Existing reservations keep their stored start time. After such a change, they would not block
+    their table for the slot, so the table could be booked twice. Call this before the change. Pass
+    None for an argument that does not change.
     """
     present, ends_at = list_slots(tx), get_venue(tx).evening_ends_at
     coming = list_future_reservations(tx, find_tonight(tx).isoformat())

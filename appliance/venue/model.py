@@ -1,4 +1,4 @@
-"""The venue's tables, slots and evenings: rules, and their rows (interface, 2.1).
+"""The venue's tables, slots and evenings: their rules and rows (interface, section 2.1).
 
 A booked slot is stored as a date and `HH:MM`, not as a timestamp, so that new time zone rules do
 not move bookings.

@@ -163,7 +163,7 @@ def find_next_retry(reader: Reader, endpoint_id: str, uptime: int) -> int | None
 
 
 def list_erased(reader: Reader, seqs: Iterable[int]) -> set[int]:
-    """Return those of `seqs` whose delivery is about a guest whose personal data was erased."""
+    """Return those of `seqs` that belong to reservations whose personal data was erased."""
     rows = reader.rows(
         """SELECT d.seq FROM json_each(:seqs) wanted
            CROSS JOIN delivery d ON d.seq = wanted.value

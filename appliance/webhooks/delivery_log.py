@@ -344,7 +344,7 @@ def replay_deliveries(
 async def replay_selected(database: Database, selection: Selection) -> int:
     """Replay all deliveries of `selection`, in batches. Return their number.
 
-    Raises NotFound if the endpoint is unknown, EndpointIsInactive if it is deactivated.
+    Raises NotFound if the endpoint is unknown, and EndpointIsInactive if it is deactivated.
     """
     progress: Progress | None = None
     while progress is None or not progress.done:

@@ -296,7 +296,7 @@ class EgressGuard:
     def __init__(
         self, policy: EgressPolicy, resolve: Resolve, resolve_new: Resolve | None = None
     ) -> None:
-        """`resolve` looks up hosts for deliveries, `resolve_new` hosts of new endpoints.
+        """`resolve` looks up hosts for deliveries, and `resolve_new` hosts of new endpoints.
 
         They are separate, so that slow lookups for new endpoints do not delay deliveries.
         """

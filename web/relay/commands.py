@@ -196,7 +196,7 @@ async def join_relay(root: Path, invitation: Invitation) -> None:
     except dial.Refused as refusal:
         if refusal.reason == dial.RELAY_OTHER_KEY:
             raise OperatorError(
-                f"the machine at {relay.host}:{relay.port} is not the relay that made the code. "
+                f"the machine at {relay.host}:{relay.port} is not the relay that issued the code. "
                 "Check the relay's address before you try again."
             ) from None
         raise OperatorError(

@@ -49,8 +49,8 @@ class Refused(Exception):
 async def join(invitation: Invitation) -> Access:
     """Enrol this box at the relay with a new key.
 
-    Raises Refused if the code was used or has expired or another machine answers, and OSError,
-    asyncssh.Error or TimeoutError if the relay cannot be reached.
+    Raises Refused if the code was used or has expired, or if another machine answers. Raises
+    OSError, asyncssh.Error or TimeoutError if the relay cannot be reached.
     """
     key = asyncssh.generate_private_key("ssh-ed25519")
     user = JOIN_USER + invitation.secret
@@ -79,7 +79,7 @@ class Dialled(asyncssh.SSHClient):
         return self._relay.has_key(key)
 
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
-        """Keep the connection."""
+        """Store the connection."""
         self._connection = conn
 
     def connection_lost(self, exc: Exception | None) -> None:
