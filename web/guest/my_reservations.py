@@ -197,9 +197,9 @@ def _back(request: web.Request, path: str, done: str) -> web.Response:
 async def _correct(
     request: web.Request, store: Callable[[Transaction, Correction | None], object]
 ) -> tuple[ApiError | None, Correction | None]:
-    """Read the correction from the request's form, if it has one, and store it.
+    """Read the correction from the form, if the request has a form, and store it.
 
-    Return the error, or None if the correction was stored, and the correction. Raises RateLimited.
+    Return (error, correction). The error is None if nothing was refused. Raises RateLimited.
     """
     correction = None
     try:

@@ -95,7 +95,7 @@ class _Fields:
         return int.from_bytes(self.take(size))
 
     def vector(self, size: int) -> "_Fields":
-        """Read a length of `size` bytes, and return the field of that length after it."""
+        """Read a `size`-byte length, and return the field of that length after it."""
         return _Fields(self.take(self.number(size)))
 
 
