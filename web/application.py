@@ -1,4 +1,4 @@
-"""Builds the aiohttp application for a box."""
+"""Build the aiohttp application for a box."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence

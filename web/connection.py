@@ -134,7 +134,7 @@ class Connection(web.RequestHandler):
             loop=asyncio.get_running_loop(),
             keepalive_timeout=keep_alive,
             access_log=None,  # type: ignore[arg-type] # the log would contain tokens from links
-            auto_decompress=False,  # a small compressed body could cost much CPU time
+            auto_decompress=False,  # a small compressed body could cost a lot of CPU time
         )
         self._limit = limit
         self._transport: asyncio.BaseTransport | None = None

@@ -270,7 +270,7 @@ def _demo_settings(settings: Settings) -> Settings:
 def _program() -> str:
     """Return the shell command that runs this program.
 
-    This is the path with which the program was started, or `venuebox` if the file at that path has
+    This is the path that the program was started with, or `venuebox` if the file at that path has
     another name.
     """
     called = Path(sys.argv[0])

@@ -146,7 +146,7 @@ class Documents:
     def _with_links(
         self, tokens: list[Token] | None, document: Document, prefix: str
     ) -> list[Token] | None:
-        """Change links to paths on the box. Replace links to missing documents with their text."""
+        """Convert links to paths on the box. Replace links to missing documents with their text."""
         if tokens is None:
             return None
         kept, dropped = [], False
@@ -230,7 +230,7 @@ def _title(text: str, name: str) -> str:
 
 
 _DAYS_AHEAD, _DAYS_TRIED, _PARTY = 7, 14, 2
-# Patterns of the texts in the guides' HTML that contain a value of ExampleBooking.
+# Patterns for the places in the guides' HTML that contain a value from ExampleBooking.
 _TEXT, _DAY, _SLOT = Markup("&quot;{}&quot;"), Markup("DAY={}"), Markup("SLOT={}")
 _EXAMPLE_PLACES = (_TEXT, _DAY, _SLOT, Markup("&quot;guests&quot;: {}"))
 

@@ -159,7 +159,7 @@ def open_certificates(directory: DataDirectory, box: Box) -> Certificates:
 def renewal(certificates: Certificates, database: Database, may_renew: Callable[[], bool]) -> Job:
     """Return the job that renews the certificate if needed.
 
-    The job runs at the start, once a day, and whenever the venue changes, because the certificate
+    The job runs at startup, once a day, and whenever the venue changes, because the certificate
     contains the venue's slug.
     """
     checked_at: int | None = None

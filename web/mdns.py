@@ -1,4 +1,4 @@
-"""Announce the box by mDNS, and update links and certificate if the machine's addresses change.
+"""Announce the box by mDNS, and update its links and certificate if its addresses change.
 
 After a power cut, for example, the box may start before the router and get its IP address later.
 zeroconf is imported only where it is needed, because a box that listens only on loopback does not
@@ -109,8 +109,8 @@ class _AddressWatch:
                         log_exception("addresses: check", error)
                     failure = str(error)
                 seconds = _LOOK_SECONDS if self._addresses else _LOOK_WITHOUT_SECONDS
-                # Clear it only now, because the check itself may have set it. The next check finds
-                # what changed during this one.
+                # Clear the event only now, because the check itself may have set it. The next check
+                # finds what changed during this one.
                 self._venue_changed.clear()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(seconds):

@@ -152,7 +152,7 @@ class HttpsPolicy:
     """Finds the box's https URL, and decides who needs https and who may see the portal."""
 
     def __init__(self, server: ServerSettings, tls_port: int) -> None:
-        """Read the settings. `tls_port` is the port where this box serves TLS, or 0 for none."""
+        """Read the settings. `tls_port` is the port on which this box serves TLS, or 0 for none."""
         self.tls_port = tls_port
         self._proxies = networks_of(server.trusted_proxies)
         self._allow_http = server.allow_http

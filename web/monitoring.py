@@ -60,7 +60,7 @@ class Health:
         self._is_serving = False
 
     async def running(self, _app: web.Application) -> AsyncIterator[None]:
-        """Report the box as ready from the end of its start to the beginning of its shutdown."""
+        """Report the box as ready from the end of startup to the beginning of shutdown."""
         self._is_serving = True
         yield
         self._is_serving = False
@@ -102,7 +102,7 @@ class Health:
             raise Unavailable
 
 
-# One database's counts by the name of a metric. Some are counted for each value of a label.
+# One database's counts, by metric name. Some metrics have a count for each value of a label.
 Counts = Mapping[str, int | Mapping[str, int]]
 
 
@@ -148,7 +148,7 @@ class Metrics:
     async def show(self, request: web.Request) -> web.Response:
         """`GET /metrics`: return the metrics for Prometheus.
 
-        The caller must be signed in as the owner, send the metrics token, or be on this machine.
+        The caller must be signed in as an owner, send the metrics token, or be on this machine.
         Raises NotFound for other callers, and HttpsRequired if the token came over plain http.
         """
         if not self._is_allowed(request):

@@ -66,7 +66,7 @@ async def find_venue_boxes(
 async def find_boxes(
     key: RecoveryKey, addresses: Iterable[str], tokens: Tokens, own: Installation | None = None
 ) -> list[Marker]:
-    """Request a marker from each of the first 100 base URLs in `addresses`, for at most 4 s.
+    """Request a marker from each of the first 100 base URLs in `addresses`, within 4 s.
 
     Returns the markers of the boxes that have the recovery key `key`, except the marker of the
     installation `own`. A response cannot be forged or replayed, because it is encrypted with the

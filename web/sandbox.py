@@ -58,8 +58,8 @@ _HANG_UP_SECONDS = 0.1  # not 0, which aiohttp interprets as no time limit
 def verify(secrets: Sequence[str], header: str, raw: bytes, now_ms: int) -> dict[str, Any]:
     """Check the `X-Service-Signature` header for the body `raw` against each secret.
 
-    Return the verdict ("valid", "missing", "too old" or "wrong"), and the values from which it
-    follows. `ageSeconds` is negative if the sender's clock is ahead. `expected` contains one digest
+    Return the verdict ("valid", "missing", "too old" or "wrong"), and the values that it is based
+    on. `ageSeconds` is negative if the sender's clock is ahead. `expected` contains one digest
     for each secret.
     """
     parts = [part.strip().partition("=") for part in header.split(",")]

@@ -59,7 +59,7 @@ from web.serve import run_serve
 log = logging.getLogger(__name__)
 
 _EVERY_SECONDS = 60.0
-_SOON_SECONDS = 5.0  # interval until the first backup is ready; an operator waits for it
+_SOON_SECONDS = 5.0  # until the first backup is ready, because an operator waits for it
 _TRIES_PER_MINUTE = 10
 _FORM_BYTES = 10_000
 _LEAVE_SECONDS = 0.5  # time to send the answer before this server stops
@@ -69,7 +69,7 @@ _STALE_MS = 600_000
 async def find_live(standby: Standby, host: str, tokens: Tokens) -> list[Marker]:
     """Return the markers of the venue's boxes that answer on the network now.
 
-    Asks the addresses in the marker at the backup target, and those found by mDNS.
+    Queries the addresses in the marker at the backup target, and those found by mDNS.
     """
     state = standby.state
     slug = state.ready.header.slug if state.ready else ""
@@ -123,7 +123,10 @@ class StandbyServer:
         self._live = await find_live(self._standby, self._host, self._tokens)
 
     async def show_health(self, _request: web.Request) -> web.Response:
-        """`GET /health`: 200 if the target's latest backup was usable in the last 10 min."""
+        """`GET /health`: return 200 if the target's latest backup is ready here, otherwise 503.
+
+        The target must also have been read in the last 10 min.
+        """
         state, now = self._standby.state, self._standby.clock.now()
         is_good = state.ready is not None and now - (state.seen_at or 0) < _STALE_MS
         age = (now - state.ready.header.made_at_ms) // 1000 if state.ready else None

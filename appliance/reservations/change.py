@@ -34,8 +34,8 @@ from appliance.venue.model import find_table
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Maximum number of changes that guests can make to one reservation. Without it, anyone with the
-# link could add entries to the reservation's history without limit.
+# Maximum number of changes that guests can make to one reservation. Otherwise, anyone with the link
+# could add any number of entries to the reservation's history.
 _GUEST_CHANGES_MAX = 100
 
 
@@ -172,7 +172,7 @@ def amend_reservation(
     tx: Transaction, reservation_id: str, amendment: Amendment,
     *, actor: str, over_capacity: bool = False,
 ) -> Reservation:  # fmt: skip
-    """Change the number of guests, the customer, the notes and the VIP mark.
+    """Change the number of guests, the customer, the notes and the VIP flag.
 
     The guest's pass stays valid. Raises NotFound if the id is unknown; WrongState if the
     reservation is cancelled, declined or completed; the errors of `check_amendment`; and
@@ -245,8 +245,8 @@ def reissue_pass(tx: Transaction, reservation_id: str, *, actor: str) -> Reserva
     """Issue a new guest pass. The guest's link shows it at once.
 
     At check-in, older passes are refused as `revoked`. The access code does not change. Raises
-    NotFound and WrongState in the same cases as `amend_reservation`, and
-    WrongState if the pass already has the last generation number.
+    NotFound and WrongState in the same cases as `amend_reservation`, and WrongState if the pass
+    already has the last generation number.
     """
     reservation = _get_open(tx, reservation_id)
     if reservation.generation >= LAST_GENERATION:
@@ -274,12 +274,12 @@ def claim(
     tx: Transaction, reservation_id: str, device_hash: bytes | None,
     correction: Correction | None = None,
 ) -> Reservation:  # fmt: skip
-    """Apply the guest's correction, and save the reservation for the browser `device_hash`.
+    """Apply the guest's correction, and save the reservation for the guest's browser.
 
-    If `device_hash` is None, the reservation is not saved. Saving it again for the same browser has
-    no effect. A cancelled, declined or completed reservation is neither saved nor corrected. Raises
-    the same errors as `correct`. Saving the reservation for another browser counts as a change by
-    guests, so it can also raise RateLimited.
+    `device_hash` identifies the browser. If it is None, the reservation is not saved. Saving the
+    reservation again for the same browser has no effect. A cancelled, declined or completed
+    reservation is neither saved nor corrected. Raises the same errors as `correct`. Saving the
+    reservation for another browser counts as a change by guests, so it can also raise RateLimited.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status not in OPEN_STATUSES:

@@ -161,7 +161,7 @@ class Granted:
     """The outcome of a booking request.
 
     `email_id` is the id of the confirmation email, or None if there is none. The caller tries to
-    send it before it responds, because the response says whether the email was sent. If the request
+    send the email before responding, because the response says whether it was sent. If the request
     is a replay, `status` is the reservation's current status, and `other_body` is True if the body
     differs from the body of the first request.
     """

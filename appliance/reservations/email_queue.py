@@ -48,8 +48,8 @@ class Outcome:
     - `accepted`: the mail server accepted the email.
     - `refused`: this email cannot be sent, for example because the server refused the recipient
       permanently. There is no further attempt.
-    - `deferred`: a temporary error concerned only this email.
-    - `unreachable`: no email can be sent at present, because of the mail server or its settings.
+    - `deferred`: a temporary error affected only this email.
+    - `unreachable`: no email can be sent at present, because of the mail server or the settings.
 
     `trouble` is the error, without personal data.
     """
@@ -59,7 +59,7 @@ class Outcome:
 
 
 def retry_delay(attempts: int) -> int:
-    """Return how many ms to wait before the next attempt when `attempts` have failed."""
+    """Return the delay before the next attempt, in ms, after `attempts` failed attempts."""
     is_daily = attempts > len(_RETRY_SECONDS)
     return 1000 * (_DAILY_SECONDS if is_daily else _RETRY_SECONDS[max(attempts, 1) - 1])
 
@@ -88,7 +88,7 @@ def list_emails(reader: Reader, *, limit: int = 100) -> list[Email]:
 
 
 def list_waiting_emails(reader: Reader) -> list[Email]:
-    """Return all emails that are waiting: first those that were never tried, then by due time."""
+    """Return all waiting emails, untried ones first, each group in order of due time."""
     sql = f"""SELECT {_COLUMNS} FROM letter WHERE state = 'waiting'
               ORDER BY attempts > 0, due_at, id"""  # noqa: S608
     return [Email(*row) for row in reader.rows(sql)]
@@ -109,7 +109,8 @@ def next_email_due_at(reader: Reader) -> int | None:
 def _due_time(email: Email, now: int) -> int:
     """Return when a waiting email is due.
 
-    If this is later than its retry delay allows, the clock was set back since: it is due now.
+    If the stored time is later than the retry delay allows, the clock has been set back since, so
+    the email is due now.
     """
     return email.due_at if email.due_at <= now + retry_delay(email.attempts) else now
 
@@ -208,7 +209,7 @@ _EMAILS_A_DAY = 6
 
 @dataclass(frozen=True, slots=True)
 class EmailQueued:
-    """Notice after a commit that an email was queued and is waiting to be sent."""
+    """A notice, published after a commit, that an email is waiting to be sent."""
 
     email_id: str
 
@@ -224,7 +225,7 @@ def email_guest(
     - the partner set `notifyCustomer` to false,
     - the email is a cancellation and the guest has had no other email about the reservation, or
     - `by_guest` is True and six emails to the address were queued in the last 24 hours. A guest can
-      enter any address, so this limit protects the people to whom other addresses belong.
+      enter another person's address, so this limit protects that person.
 
     In one transaction, each kind is queued only once per reservation.
     """

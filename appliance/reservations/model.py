@@ -107,7 +107,10 @@ class Reservation:
 
 
 def start_date(reservation: Reservation) -> date:
-    """Return the date on which the reservation starts. After midnight, the evening's next day."""
+    """Return the calendar date on which the reservation starts.
+
+    If it starts after midnight, this is the day after the evening's date.
+    """
     return date.fromisoformat(reservation.date) + timedelta(minutes=reservation.starts)
 
 
@@ -138,7 +141,7 @@ def cancel_deadline(reader: Reader, reservation: Reservation, hours: int) -> int
 
 
 def evening_is_over(reader: Reader, reservation: Reservation, at: int | None = None) -> bool:
-    """Whether the reservation's evening has ended at `at` (ms since 1970, default: now)."""
+    """Whether the reservation's evening has ended by `at` (ms since 1970, default: now)."""
     return (reader.now if at is None else at) >= _end_of_evening(reader, reservation)
 
 

@@ -61,8 +61,8 @@ class Booking:
 def parse_booking(body: Mapping[str, Any]) -> Booking:
     """Parse the decoded body of `POST /v1/reservations`.
 
-    Raises the error for the first invalid field, in the order that
-    docs/decisions/requests-and-errors.md sets.
+    Raises the error for the first invalid field, in the order that is defined in
+    docs/decisions/requests-and-errors.md.
     """
     day = parse_date(body.get("date"))
     if day is None:
@@ -143,7 +143,7 @@ def is_visible(text: str) -> bool:
 def check_customer(name: str | None, email: str | None, phone: str | None, prefix: str) -> None:
     """Validate the customer fields that are not None.
 
-    Errors contain the field name with `prefix` in front of it. Raises CustomerNameRequired,
+    In errors, `prefix` is put in front of the field's name. Raises CustomerNameRequired,
     InvalidEmail or ValidationError if a value is invalid.
     """
     if name is not None and not is_visible(name):

@@ -35,7 +35,7 @@ def get_reservation(reader: Reader, reservation_id: str) -> Reservation:
 
 
 def find_reservations(reader: Reader, ids: Collection[str]) -> dict[str, Reservation]:
-    """Return a map from id to reservation for the known ids in `ids`. Uses a single query."""
+    """Return a map from id to reservation for those of `ids` that exist. Uses a single query."""
     sql = f"""SELECT {RESERVATION_COLUMNS} FROM json_each(:ids) wanted
               CROSS JOIN reservation r ON r.id = wanted.value
               JOIN venue_table t ON t.id = r.table_id"""  # noqa: S608
@@ -235,7 +235,7 @@ class Totals:
 
 
 def count_requests(reader: Reader, first: str) -> int:
-    """Count the unanswered requests for evenings from `first` (YYYY-MM-DD) on."""
+    """Count the unanswered requests for evenings on or after `first` (YYYY-MM-DD)."""
     sql = "SELECT count(*) FROM reservation WHERE status = 'requested' AND date >= :first"
     return int(reader.value(sql, {"first": first}))
 
@@ -264,7 +264,7 @@ def list_claimed(reader: Reader, device_hash: bytes) -> list[str]:
 
 
 def delete_claims(tx: Transaction, device_hash: bytes) -> None:
-    """Remove all reservations that are saved in a browser. The reservations remain."""
+    """Empty a browser's list of saved reservations. The reservations themselves remain."""
     tx.execute("DELETE FROM claim WHERE device_hash = :device", {"device": device_hash})
 
 

@@ -35,7 +35,7 @@ _NAME = re.compile(r"[^\W\d_]{2,}(?:[\s'’.-]+[^\W\d_]+)*")
 def search(reservations: Iterable[Reservation], query: str) -> list[Reservation]:
     """Return the reservations that match every word of `query`, or all of them if it is blank.
 
-    Terminals use this search. A phone number matches only as a whole or with its last four digits,
+    Terminals use this search. A phone number matches only as a whole or by its last four digits,
     so that a number cannot be guessed digit by digit at a terminal (docs/security.md, S4).
     """
     return [found for found in reservations if _matches(found, query, _ends_or_equals)]
@@ -72,17 +72,17 @@ def search_by_name(reservations: Iterable[Reservation], query: str) -> list[Rese
 
 
 def _without_hyphens(name: str) -> str:
-    """Return `name` folded, because "Anne-Marie" and "Anne Marie" are the same name."""
+    """Return `name` folded, with spaces for hyphens, so that "Anne-Marie" equals "Anne Marie"."""
     return fold(name).replace("-", " ")
 
 
 def _names_table(name: str, number: str, word: str) -> bool:
-    """Whether `word`, a result of `fold`, is part of the table's name or equals its number."""
+    """Whether `word`, which must be folded, is part of the table's name or equals its number."""
     return word in fold(name) or word == fold(number)
 
 
 def is_name(text: str) -> bool:
-    """Whether `text` may be a name.
+    """Whether `text` could be a name.
 
     A name has at most 80 characters and consists of words of letters. Its first word has at least
     two letters.
@@ -152,7 +152,7 @@ _ORDERS = {
 }
 
 
-# A reservation without name, phone number and code, such as an erased one, can match only by its
+# A reservation with no name, phone number or code, such as an erased one, can match only by its
 # table.
 _MAY_MATCH = """(r.customer_name IS NOT NULL OR r.customer_phone IS NOT NULL
     OR r.access_code IS NOT NULL OR r.table_id IN (SELECT value FROM json_each(:tables)))"""

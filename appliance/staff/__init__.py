@@ -1,1 +1,1 @@
-"""Staff accounts, sign-in, two-factor sign-in, the setup and the audit log."""
+"""Staff accounts, sign-in, two-factor sign-in, the initial setup and the audit log."""

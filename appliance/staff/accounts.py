@@ -194,7 +194,7 @@ def is_closed(reader: Reader) -> bool:
 
 
 def begin_setup(tx: Transaction, *, closed: bool) -> None:
-    """Start the setup unless it has been started.
+    """Start the setup unless it has already been started.
 
     If `closed` is True, the box serves only the setup page until it has an owner.
     """
@@ -237,8 +237,8 @@ def create_first_owner(
 ) -> OpenedSession | None:  # fmt: skip
     """Create the first owner and open a session.
 
-    Return None if the link is used, expired or unknown, or the box has an owner. If two requests
-    use the link at the same time, only one succeeds.
+    Return None if the link is used, expired or unknown, or if the box already has an owner. If two
+    requests use the link at the same time, only one succeeds.
     """
     if has_owner(tx) or not is_setup_link(tx, link_hash):
         return None

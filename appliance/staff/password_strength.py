@@ -39,7 +39,7 @@ def is_guessable(password: str, names: tuple[str, ...]) -> bool:
 def _cores(lower: str) -> set[str]:
     """Return the words that may remain if additions are removed from the password.
 
-    Additions are years, and digits and symbols at both ends. The additions are removed with and
+    Additions are years, and digits and symbols at either end. They are removed both with and
     without replacing leetspeak with letters. Each result is also returned without separators, and
     each of these results is also returned in reverse.
     """

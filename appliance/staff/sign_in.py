@@ -95,7 +95,7 @@ def delete_session(tx: Transaction, staff_id: str, session_id: str) -> bool:
 def delete_sessions(tx: Transaction, staff_id: str, kept_id: str = "") -> int:
     """End an account's pending sign-ins, and all of its sessions except `kept_id`.
 
-    Return the number of sessions.
+    Return the number of sessions ended.
     """
     tx.execute("DELETE FROM asked_code WHERE staff_id = :id", {"id": staff_id})
     return _end_sessions(tx, "id <> :id", staff_id, kept_id)
@@ -272,7 +272,7 @@ def start_session(
     """Start a session for an account whose user is authenticated. Remember the browser.
 
     The browser keeps its `device_secret` only if this box issued it. Otherwise, it gets a new one,
-    because an attacker may have put a secret that they know into the browser.
+    because an attacker may have planted a known secret in the browser.
     """
     secret = tx.tokens.new_link_secret()
     if device_secret is None or not is_known_browser(tx, hash_token(device_secret)):

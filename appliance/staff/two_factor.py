@@ -43,7 +43,7 @@ def normalise_recovery_code(typed: str) -> str:
 SECRET_BYTES = 20  # as long as the output of HMAC-SHA-1 (RFC 4226, section 4)
 STEP_MILLISECONDS = 30_000
 _DIGITS = 6
-_SHA1 = SHA1()  # noqa: S303 - the one that all authenticator apps know
+_SHA1 = SHA1()  # noqa: S303 - the hash that all authenticator apps support
 _LABEL_MAX = 30  # in characters; a longer label would make the QR code hard to scan
 
 
@@ -212,8 +212,8 @@ def pass_password(
     """Continue the sign-in after the right password: open a session, or require a code.
 
     If a code is required, return the secret that identifies the code form. Only its hash is stored.
-    The attempt still counts as failed until the right code is sent. Return
-    None if the account is unknown, or if its password has changed during the comparison.
+    The attempt still counts as failed until the right code is sent. Return None if the account is
+    unknown, or if its password changed during the comparison.
     """
     if attempt.person is None or not still_fits(tx, attempt):
         return None

@@ -1,8 +1,7 @@
 """Decide when to obtain a public certificate by ACME, and record the attempts.
 
-The box uses its present certificate until a new one is stored and loaded. Every attempt is recorded
-before it begins. A box that restarts again and again therefore keeps to the authority's rate
-limits.
+The box uses its current certificate until a new one is stored and loaded. Every attempt is recorded
+before it begins. A box that keeps restarting therefore stays within the authority's rate limits.
 """
 
 import asyncio
@@ -105,10 +104,10 @@ class Plan:
         """Return when the next attempt is due, in ms since 1970, or None if none is planned."""
         if self.rests or not self.name:
             return None
-        # If the clock was set back, earlier attempts may lie in the future. Ignore them then.
+        # If the clock was set back, ignore earlier attempts, which may now lie in the future.
         retry = self.state.retry_at() if max(self.state.attempts, default=0) <= now else 0
         # If the clock is wrong, even a new certificate may seem due for renewal. So always wait a
-        # day after each certificate, or a third of its lifetime if that is shorter.
+        # day after obtaining one, or a third of its lifetime if that is shorter.
         pause = min(self.lifetime // 3, DAY_MS)
         return max(self.renew_at, retry, self._obtained_by(now) + pause)
 
@@ -118,7 +117,7 @@ class Plan:
         return recent < _HOURLY and self._obtained_by(now) <= now - _PAUSE_MS
 
     def _obtained_by(self, now: int) -> int:
-        """Return when the present certificate was obtained, in ms since 1970.
+        """Return when the current certificate was obtained, in ms since 1970.
 
         Returns 0 if this is unknown or later than `now`.
         """
@@ -283,7 +282,7 @@ class Acme:
         return account
 
     def _order(self, name: str) -> tuple[bytes, bytes, str]:
-        # Import the library only when it is needed: the import takes half a second and much memory.
+        # Import the library only when it is needed: it takes half a second and a lot of memory.
         from appliance.tls.acme_client import obtain  # noqa: PLC0415
 
         acme, challenges = self._settings.acme, self._certificates.challenges

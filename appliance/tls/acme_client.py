@@ -210,7 +210,7 @@ def _explain_failure(failed: errors.ValidationError) -> AcmeError:
 
 
 def _explain(error: messages.Error) -> AcmeError:
-    """Convert the authority's error. If it contains several errors, use the first."""
+    """Convert the authority's error to an AcmeError. If it contains several, use the first."""
     while error.subproblems:
         error = error.subproblems[0]
     detail = error.detail or error.title or str(error.typ)

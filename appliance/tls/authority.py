@@ -36,7 +36,7 @@ class Names:
     addresses: tuple[str, ...]
 
     def cover(self, name: str) -> bool:
-        """Whether another authority's certificate with these names is used for SNI name `name`.
+        """Whether another authority's certificate with these names is used for the SNI name `name`.
 
         Returns False for `.local` names and names without a dot, because the box's own certificate
         is used for them.
@@ -69,7 +69,7 @@ def wanted_names(slug: str, server: ServerSettings, addresses: Iterable[str]) ->
     """Return the names that the box's own certificate should have.
 
     These are `<slug>.local`, the hostname, the names in the settings, the loopback names and
-    addresses, and those of `addresses` at which the box listens. The host of a public `app_url` is
+    addresses, and those of `addresses` that the box listens on. The host of a public `app_url` is
     excluded, because its visitors do not trust the authority.
     """
     machine = gethostname()

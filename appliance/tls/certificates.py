@@ -1,8 +1,9 @@
 """The certificate files in the folder `tls`, the TLS context that uses them, and ACME challenges.
 
-These are the certificate of the box's own authority, and certificates from others. A certificate
-from another authority, imported or obtained by ACME, replaces the box's own for the names in it.
-To obtain one, the box answers the authority's challenges (RFC 8555, 8737).
+The folder contains the box's own authority and certificate, and certificates from other
+authorities. A certificate from another authority, imported or obtained by ACME, is used instead of
+the box's own for the names in it. To obtain one by ACME, the box answers the authority's challenges
+(RFC 8555, 8737).
 """
 
 import logging
@@ -73,9 +74,9 @@ class Challenges:
         """Recognise the authority's TLS-ALPN-01 connections to `context` during the block.
 
         These connections offer the protocol `acme-tls/1`, but Python does not pass the offered
-        protocols to `sni_callback`. OpenSSL calls the message callback earlier than that callback,
-        with the whole ClientHello, which contains the protocols. The message callback is set only
-        while an order is in progress.
+        protocols to `sni_callback`. OpenSSL calls the message callback before `sni_callback`, with
+        the whole ClientHello, which contains the protocols. The message callback is set only while
+        an order is in progress.
         """
         context._msg_callback = self._on_message  # type: ignore[attr-defined] # noqa: SLF001
         try:
@@ -152,8 +153,8 @@ def _make_certificate(name: str, key_authorization: str) -> bytes:
 _RENEW_DAYS = 30  # before the certificate expires
 AUTHORITY, LEAF, IMPORTED, OBTAINED = "authority.pem", "box.pem", "own.pem", "acme.pem"
 _OF_OTHERS = (IMPORTED, OBTAINED)  # for a name in both, the imported certificate is used
-# The file with the fingerprint of the box's own authority, written when a device downloads its
-# certificate.
+# The file with the fingerprint of the box's own authority, written when a device downloads the
+# authority's certificate.
 _GIVEN = "given"
 
 
@@ -196,7 +197,7 @@ def import_certificate(
         chain = x509.load_pem_x509_certificates(certificates)
     except ValueError:
         raise OperatorError(
-            "the certificate is not a PEM file, which has the line -----BEGIN CERTIFICATE-----"
+            "the certificate is not in PEM format. It must contain -----BEGIN CERTIFICATE-----."
         ) from None
     try:
         private = serialization.load_pem_private_key(key, None)
@@ -204,7 +205,8 @@ def import_certificate(
         raise OperatorError("the key is encrypted. Provide a key without a password.") from None
     except (ValueError, UnsupportedAlgorithm):
         raise OperatorError(
-            "the key is not a PEM file, which has a line such as -----BEGIN PRIVATE KEY-----"
+            "the key is not in PEM format. It must contain a line such as "
+            "-----BEGIN PRIVATE KEY-----."
         ) from None
     form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     if chain[0].public_key().public_bytes(*form) != private.public_key().public_bytes(*form):
@@ -319,8 +321,9 @@ class Certificates:
     def renew(self, *, force: bool = False) -> bool:
         """Renew the certificate if it expires within 30 days, its names changed or `force` is True.
 
-        Also renews one whose validity has not begun, because the clock was ahead when it was made.
-        Returns whether it was renewed. Call it only while the clock is trusted.
+        Also renews a certificate that is not valid yet, because the clock was ahead when it was
+        created. Returns whether the certificate was renewed. Call this only while the clock is
+        trusted.
         """
         authority, leaf = read_identity(self.folder / AUTHORITY), read_identity(self.folder / LEAF)
         if authority is None or self._is_outgrown(authority):
@@ -403,8 +406,8 @@ class Certificates:
     def _is_outgrown(self, authority: Identity) -> bool:
         """Whether the authority must be replaced.
 
-        This is so if no device trusts it, and it does not permit a host name that the box needs, or
-        was made while the clock was ahead.
+        This is the case if no device trusts it, and it either does not permit a host name that the
+        box needs or was created while the clock was ahead.
         """
         is_complete = within(authority.certificate, self.wanted()).dns == self.wanted().dns
         is_usable = is_complete and self._has_begun(authority)

@@ -2,7 +2,7 @@
 
 If an edit would leave future reservations without a table, a slot, enough seats or an open venue,
 it changes nothing and returns these reservations as clashes. To make the edit anyway, call the
-function again with `accepted` set to the `clash_mark` of these clashes. An edit that was made
+function again with `accepted` set to the `clash_mark` of these clashes. An edit that takes effect
 returns no clashes.
 """
 
@@ -50,8 +50,8 @@ def close_days(
 ) -> Clashes:
     """Close the venue from `first` to `last`, both included.
 
-    If there are reservations on these days, which were not closed before, change nothing and return
-    them as clashes, unless `accepted` is their mark. A closing of the same days is replaced. Raises
+    If this newly closes days that have reservations, change nothing and return the reservations as
+    clashes, unless `accepted` is their mark. A closing of the same days is replaced. Raises
     InvalidDateRange if `last` is before `first`, before tonight or more than 730 days ahead.
     """
     tonight = find_tonight(tx)
@@ -77,7 +77,7 @@ def open_days(tx: Transaction, closing_id: str) -> None:
 
 
 def _new_clashes(tx: Transaction, accepted: str | None, **changed: Sequence[Any]) -> Clashes:
-    """Return the clashes that a change of the venue would add, or none if `accepted` is their mark.
+    """Return the clashes that a change to the venue would add, or none if `accepted` is their mark.
 
     `changed` are the arguments of `find_clashes`.
     """
@@ -91,9 +91,9 @@ def _check_shifts(
 ) -> None:
     """Raise SlotIsHeld if new slots or a new evening end would move a booked slot across midnight.
 
-    Existing reservations keep their stored start. After such a change, they would not block their
-    table for the slot, so the table could be booked twice. Call this before the change. Pass None
-    for an argument that does not change.
+    Existing reservations keep their stored start time. After such a change, they would not block
+    their table for the slot, so the table could be booked twice. Call this before the change. Pass
+    None for an argument that does not change.
     """
     present, ends_at = list_slots(tx), get_venue(tx).evening_ends_at
     coming = list_future_reservations(tx, find_tonight(tx).isoformat())

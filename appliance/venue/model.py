@@ -1,4 +1,4 @@
-"""The venue's tables, slots and evenings: rules, and their rows (interface, 2.1).
+"""The venue's tables, slots and evenings: their rules and rows (interface, section 2.1).
 
 A booked slot is stored as a date and `HH:MM`, not as a timestamp, so that new time zone rules do
 not move bookings.
@@ -312,8 +312,8 @@ def find_clashes(
 ) -> Clashes:  # fmt: skip
     """Return the clashes between the future reservations and the venue.
 
-    There are such clashes if an edit was made although it caused clashes. With `tables`, `slots` or
-    `closings`, return the clashes that there would be with these.
+    There are some if an edit was made despite its clashes. With `tables`, `slots` or `closings`,
+    return the clashes that would exist if the venue had these instead.
     """
     by_id = {table.id: table for table in tables or list_tables(reader)}
     offered = list_slots(reader) if slots is None else slots

@@ -94,7 +94,10 @@ def _expand_range(number: str, name: str) -> list[tuple[str, str]]:
 
 
 def _parse_number(text: str, default: int) -> int:
-    """Return the number in a cell, or -1, which `check_table` rejects, if it contains no number."""
+    """Return the number in a cell, or `default` if the cell is empty.
+
+    If the cell contains anything else, return -1, which `check_table` rejects.
+    """
     digits = re.sub("[\u202f\u00a0 ]", "", text)
     if not digits:
         return default

@@ -205,7 +205,7 @@ def _read(kind: type[T], path: str, members: Mapping[str, Any], **defaults: Any)
 
 
 def _wrong_type(kind: object, value: object) -> str | None:
-    """Return the name of the type `kind` if `value` has a different type. Otherwise return None."""
+    """Return a description of the type `kind` if `value` has a different type, otherwise None."""
     if kind is int:
         return None if type(value) is int else "a whole number"
     if kind is bool:

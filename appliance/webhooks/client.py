@@ -208,7 +208,7 @@ _FAILURES = (OSError, Blocked, aiohttp.ClientError, HttpProcessingError)
 
 
 class Client:
-    """Sends requests to one receiver. Keeps idle connections for reuse for a few seconds.
+    """Sends requests to one receiver. Keeps idle connections open for reuse for a few seconds.
 
     Does not follow redirects, use proxies, store cookies or decompress responses.
     """

@@ -124,8 +124,8 @@ def iterate_untried(
 ) -> Iterator[DueDelivery]:
     """Iterate over the endpoint's new deliveries with a `seq` greater than `after`, oldest first.
 
-    If the same reservation has a new delivery with a `seq` up to `backlog_end`, which must be sent
-    first, its later deliveries are skipped.
+    If a reservation also has a new delivery with a `seq` up to `backlog_end`, its later deliveries
+    are skipped, because that delivery must be sent first.
     """
     rows = reader.rows(
         f"""{_DUE} d.due_uptime IS NULL AND d.seq > :after
@@ -163,7 +163,7 @@ def find_next_retry(reader: Reader, endpoint_id: str, uptime: int) -> int | None
 
 
 def list_erased(reader: Reader, seqs: Iterable[int]) -> set[int]:
-    """Return those of `seqs` whose delivery is about a guest whose personal data was erased."""
+    """Return those of `seqs` that belong to reservations whose personal data was erased."""
     rows = reader.rows(
         """SELECT d.seq FROM json_each(:seqs) wanted
            CROSS JOIN delivery d ON d.seq = wanted.value

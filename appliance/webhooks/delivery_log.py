@@ -21,7 +21,10 @@ _FOREVER = 2**62
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFilter:
-    """A filter for deliveries. None matches all. Events must have occurred in [since, until)."""
+    """A filter for deliveries. A field that is None matches everything.
+
+    Events must have occurred in [since, until).
+    """
 
     endpoint_id: str | None = None
     state: str | None = None
@@ -154,7 +157,7 @@ _ROW_BYTES = 120  # size of an attempt row with its index entries, without the e
 
 
 def find_cut_of_attempts(reader: Reader, rows: int, size: int) -> int:
-    """Return the earliest instant such that all attempts since then fit into the limits.
+    """Return the earliest instant such that all attempts since then fit within the limits.
 
     The limits are `rows` rows and `size` bytes. Returns 0 if all stored attempts fit.
     """
@@ -203,7 +206,7 @@ def find_requests(reader: Reader, before: int) -> list[Key]:
 def find_deliveries(reader: Reader, dead_before: int, ended_before: int) -> list[Key]:
     """Return the keys of up to 5000 deliveries that can be deleted.
 
-    These were given up before `dead_before`, or delivered or cancelled before `ended_before`.
+    These became dead before `dead_before`, or were delivered or cancelled before `ended_before`.
     """
     sql = """SELECT seq FROM delivery
              WHERE finished_at < max(:dead, :ended)
@@ -341,7 +344,7 @@ def replay_deliveries(
 async def replay_selected(database: Database, selection: Selection) -> int:
     """Replay all deliveries of `selection`, in batches. Return their number.
 
-    Raises NotFound if the endpoint is unknown, EndpointIsInactive if it is deactivated.
+    Raises NotFound if the endpoint is unknown, and EndpointIsInactive if it is deactivated.
     """
     progress: Progress | None = None
     while progress is None or not progress.done:

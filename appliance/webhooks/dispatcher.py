@@ -193,8 +193,8 @@ class Dispatcher:
         self._uptime = uptime = dependencies.uptime
         self._queues: dict[str, EndpointQueue] = {}
         # The console shows warnings, so only the live environment logs alerts as warnings. A
-        # problem of both environments is then shown once, and problems in partners' tests are not
-        # shown.
+        # problem that affects both environments is then shown once, and problems in partners' tests
+        # are not shown.
         level = logging.WARNING if environment.name == "live" else logging.INFO
         self._alerts = Alerts(database, level)
         clock = database.clock
@@ -262,7 +262,7 @@ class Dispatcher:
         return self._dependencies.is_inside(url)
 
     def _catch_up(self) -> None:
-        """Send the deliveries that became due in a pause. Newer deliveries may be sent first."""
+        """Send the deliveries that became due during a pause. Newer ones may be sent first."""
         for queue in self._queues.values():
             queue.start_backlog()
         self._pump_soon()
@@ -492,7 +492,7 @@ class Dispatcher:
 
 
 def _render(reader: Reader, delivery: DueDelivery, endpoint: Endpoint | None) -> bytes | None:
-    """Return the body with the reservation's current data, or None if it was deleted."""
+    """Return the body with the reservation's current data, or None if the reservation is gone."""
     assert endpoint is not None  # noqa: S101 - every queue in use has an endpoint
     reservation = None
     if delivery.reservation_id is not None:

@@ -48,7 +48,7 @@ class EndpointQueue:
         # True if deliveries were skipped because another delivery is in flight.
         self._skipped_untried = self._skipped_retries = False
         self._starts_backlog = True
-        self._backlog_end = 0  # `seq` of its last delivery, or 0 if there is no backlog
+        self._backlog_end = 0  # `seq` of the backlog's last delivery, or 0 if there is none
         self._begun = 0  # attempts for all new deliveries up to this `seq` have begun
         self._odd_is_fresh = False
         self._under_way: dict[int, str | None] = {}  # maps delivery seq to reservation id

@@ -83,8 +83,8 @@ def _sample(event_type: str, occurred_at: int) -> dict[str, Any]:
 def sign(secrets: Sequence[str], t: int, body: bytes) -> str:
     """Return the `X-Service-Signature` header: `t=<seconds>,v1=<hex>`, with one `v1` per secret.
 
-    The HMAC key is the whole string `whsec_…` as UTF-8. Two secrets sign during the 24 hours
-    after a roll.
+    The HMAC key is the whole string `whsec_…` as UTF-8. During the 24 hours after a roll, there are
+    two secrets.
     """
     signed = b"%d." % t + body
     digests = [hmac.digest(secret.encode(), signed, "sha256").hex() for secret in secrets]

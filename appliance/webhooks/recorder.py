@@ -30,7 +30,7 @@ from appliance.webhooks.deliveries import (
 def record_attempts(tx: Transaction, boot: str, records: Sequence[AttemptRecord]) -> None:
     """Record each attempt, and update its delivery and its endpoint's health.
 
-    If a guest was erased while an attempt was in flight, the contents of the request and the
+    If a guest's data was erased while an attempt was in flight, the contents of the request and the
     response are not stored.
     """
     erased = list_erased(tx, [record.delivery_seq for record in records])

@@ -43,7 +43,7 @@ def _longest_spread(delay_ms: int) -> int:
 
 
 def _longest_wait(attempts: int) -> int:
-    """Return the longest possible wait, in ms, after `attempts` attempts that counted."""
+    """Return the longest possible wait, in ms, after `attempts` charged attempts."""
     if not attempts:
         return 0
     delay = DELAYS_MS[min(attempts, len(DELAYS_MS)) - 1]

@@ -296,7 +296,7 @@ class EgressGuard:
     def __init__(
         self, policy: EgressPolicy, resolve: Resolve, resolve_new: Resolve | None = None
     ) -> None:
-        """`resolve` looks up hosts for deliveries, `resolve_new` hosts of new endpoints.
+        """`resolve` looks up hosts for deliveries, and `resolve_new` hosts of new endpoints.
 
         They are separate, so that slow lookups for new endpoints do not delay deliveries.
         """
@@ -383,8 +383,9 @@ def _look_up(host: str) -> Sequence[IpAddress] | OSError:
 def is_own_address(address: IpAddress) -> bool:
     """Whether this machine has the address, or a public IPv6 address in the same /64 network.
 
-    The kernel sends packets to such an address from the same address or network. In the network are
-    the venue's router and printers, which the router protects from the internet but not from here.
+    The kernel sends packets to such an address from the address itself or from its /64 network.
+    That network also contains the venue's router and printers, which the router protects from the
+    internet but not from this machine.
     """
     source = source_address(str(address))
     is_public_six = address.version == 6 and reach_of(address) is Reach.PUBLIC

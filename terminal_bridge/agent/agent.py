@@ -108,7 +108,7 @@ class Agent:
     def go_offline(self, reason: str) -> None:
         """Decide scans offline until `go_online` succeeds. Each new reason is logged once."""
         if reason != self._offline_reason:
-            log.warning("agent: the box is unreachable, so scans are decided offline: %s", reason)
+            log.warning("agent: the box is unreachable (%s), so scans are decided offline", reason)
         self.is_online, self._offline_reason = False, reason
         self.on_lost()
 
@@ -136,7 +136,7 @@ class Agent:
         signed = await self.client.snapshot()
         snapshot = read_snapshot(signed, self.client.identity)
         if snapshot is None:
-            log.error("agent: the snapshot is ignored because its signature is invalid")
+            log.error("agent: the snapshot is ignored because it is invalid or not from this venue")
             return
         async with self._turn:
             await self.spool.keep_snapshot(signed, counted, self.now())

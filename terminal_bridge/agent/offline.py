@@ -26,10 +26,10 @@ from terminal_bridge.agent.client import Identity
 from terminal_bridge.scanners.scanner import ARRIVALS, Answer
 
 _CONTEXT = b"svc-snapshot-v1"
-# A snapshot is not used to admit guests if it was made more than 10 min later than the bridge's
-# current time.
+# A snapshot is not used to admit guests if it is dated more than 10 min after the bridge's current
+# time.
 _AHEAD_MS = 10 * 60_000
-# Amber results that only occur offline.
+# Amber results that occur only offline.
 OFFLINE: Mapping[str, str] = {
     "unlisted": _("Genuine pass, but not on the list: ask the host."),
     "old_list": _("The list is too old and the box cannot be reached: ask the host."),
@@ -58,7 +58,7 @@ class Snapshot:
     def is_fresh(self, now: int) -> bool:
         """Whether this snapshot may be used to admit guests.
 
-        It must be less than 12 h old, and not have been made in the future.
+        It must be less than 12 h old, and not be dated more than 10 min in the future.
         """
         return self.made_at - _AHEAD_MS < now < self.expires_at
 

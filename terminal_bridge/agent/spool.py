@@ -118,9 +118,9 @@ class Spool:
         await self._change(("DELETE FROM kept WHERE name = 'snapshot'", ()))
 
     async def count_arrived(self) -> dict[str, int]:
-        """Return how many people this bridge admitted that the snapshot does not include.
+        """Return how many people this bridge has admitted, by reservation id.
 
-        The numbers are returned by reservation id.
+        People whom the stored snapshot already counts are not included.
         """
         sql = """SELECT reservation_id, sum(admitted) FROM scan
                  WHERE counted = 0 AND admitted > 0 GROUP BY reservation_id"""

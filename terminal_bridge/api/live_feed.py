@@ -28,8 +28,8 @@ _SEND_SECONDS = 30.0  # a listener that reads nothing for this long is disconnec
 class FeedStream(web.StreamResponse):
     """A response that streams the live feed after the middlewares have set the common headers.
 
-    A listener may resume the stream from its last id: in `Last-Event-ID`, or in `?after=` if a page
-    cannot set the header.
+    A listener may resume the stream from its last id. It sends the id in `Last-Event-ID`, or in
+    `?after=` if it is a page that cannot set the header.
     """
 
     def __init__(self, request: web.Request, owner: str, wants: Callable[[Change], bool]) -> None:
@@ -42,9 +42,10 @@ class FeedStream(web.StreamResponse):
 
     @abstractmethod
     def authorise(self, listener: Listener, changes: list[Change]) -> list[Change]:
-        """Return the changes that the listener may still have, and end it if it may have no more.
+        """Return the changes that the listener may still receive.
 
-        Called for each batch, because the listener's rights may have changed in the meantime.
+        End the listener if it may receive no more. Called for each batch, because the listener's
+        rights may have changed in the meantime.
         """
 
     @abstractmethod
@@ -70,7 +71,7 @@ class FeedStream(web.StreamResponse):
         for number, change in enumerate(changes, 1):
             kind, data = self.describe(change)
             events.append(f"event: {kind}\nid: {change.position}\ndata: {encode(data)}\n\n")
-            if number % _BATCH == 0:  # yields to the event loop, because scans may be waiting
+            if number % _BATCH == 0:  # yield to the event loop, because scans may be waiting
                 await asyncio.sleep(0)
         # The heartbeat's id is the position after the changes that were not sent to this listener.
         if not changes and not is_over:

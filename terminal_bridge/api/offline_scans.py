@@ -1,4 +1,4 @@
-"""Offline scans, which a terminal sends afterwards, and their conflicts."""
+"""Offline scans, which a terminal sends once it is online again, and their conflicts."""
 
 from dataclasses import replace
 from typing import Any

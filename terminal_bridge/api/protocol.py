@@ -286,7 +286,7 @@ def _parse_members(body: dict[str, Any]) -> Scan:
 
 
 def parse_flag(body: dict[str, Any], field: str) -> bool:
-    """Parse an optional true or false, false by default. Raises ValidationError otherwise."""
+    """Parse an optional boolean, false by default. Raises ValidationError for other values."""
     value = body.get(field, False)
     if not isinstance(value, bool):
         raise field_invalid(field, "true_or_false")
@@ -314,7 +314,7 @@ def _parse_offline_scan(item: object, terminal: Terminal, path: str) -> OfflineS
 
 
 def _parse_shown(value: object) -> str | None:
-    """Parse the result that the terminal showed, which may be one that only occurs offline."""
+    """Parse the result that the terminal showed, which may be one that occurs only offline."""
     if value is not None and (not isinstance(value, str) or not _RESULT.fullmatch(value)):
         raise field_invalid("shown", "result")
     return value

@@ -37,7 +37,7 @@ def readers_of(box: Box) -> Readers:
         task.add_done_callback(writing.discard)
 
     async def drop_old_alerts() -> None:
-        """Delete the alerts from before the restart, as the scanners may have been removed."""
+        """Delete the alerts from before the restart, because their scanners may be gone."""
         for environment in box.environments:
             with suppress(Unavailable):
                 await environment.database.write(drop_alerts, [READER_TROUBLE])

@@ -1,9 +1,9 @@
 """Serial and evdev scanners, each read in its own thread.
 
-An evdev scanner acts as a keyboard. The kernel reports the keys that it presses, not characters, so
-this computer's keyboard layout has no effect. The layout set in the scanner has an effect: for the
-same text, a scanner set to French presses different keys than a scanner set to US. The keys are
-therefore decoded with both layouts.
+An evdev scanner acts as a keyboard. The kernel reports the keys that the scanner presses, not
+characters, so this computer's keyboard layout has no effect. The layout set in the scanner does
+matter: for the same text, a scanner set to French presses different keys than a scanner set to US.
+The keys are therefore decoded with both layouts.
 """
 
 import asyncio

@@ -30,8 +30,8 @@ _FULL = b"GREY error - - Trop de connexions.\r\n"
 class _Connection:
     """A connection, which `task` serves.
 
-    `received_at` is the event loop's time of the latest input. `is_busy` is true while codes are
-    decided and answered.
+    `received_at` is when the latest input arrived, by the event loop's clock. `is_busy` is true
+    while codes are decided and answered.
     """
 
     address: str

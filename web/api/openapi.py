@@ -78,7 +78,7 @@ class ExampleBooking:
 class _Call:
     """A call's details that are not in openapi.md.
 
-    `refusals` are the errors that this call can return in addition to those of every call.
+    `refusals` are the errors that this call can return in addition to those that every call can.
     """
 
     tag: str

@@ -93,8 +93,8 @@ async def create_reservation(request: web.Request) -> web.Response:
 async def cancel_reservation(request: web.Request) -> web.Response:
     """Cancel a reservation created with this key or with a key it replaced.
 
-    Raises NotFound for any other id, and ValidationError for an invalid `notifyCustomer` or another
-    parameter.
+    Raises NotFound for any other id, and ValidationError for an invalid `notifyCustomer` or an
+    unknown parameter.
     """
     notify = read_query(request, ("notifyCustomer",)).get("notifyCustomer", "true")
     if notify not in {"true", "false"}:

@@ -94,7 +94,7 @@ async def list_deliveries(request: web.Request) -> web.Response:
     """Return a page of the deliveries to an endpoint of this key, newest event first.
 
     Raises ValidationError for an invalid or unknown parameter, and NotFound if the endpoint is
-    unknown or another lineage's, or if the delivery `before` is unknown.
+    unknown or belongs to another lineage, or if the delivery `before` is unknown.
     """
     database, query = request[ENVIRONMENT].database, read_query(request, ("state", "before"))
     state, before = query.get("state"), query.get("before")
@@ -110,9 +110,9 @@ async def list_deliveries(request: web.Request) -> web.Response:
 async def replay_webhook(request: web.Request) -> web.Response:
     """Replay one delivery to an endpoint of this key, or all the endpoint's dead deliveries.
 
-    With `since`, only the dead deliveries from that time on. Replays nothing if the endpoint is
-    deactivated. Raises ValidationError if a member of the body is invalid, and NotFound if the
-    endpoint is unknown or another lineage's, or if it has no such delivery.
+    With `since`, replay only the dead deliveries from that time on. If the endpoint is deactivated,
+    replay nothing. Raises ValidationError if a member of the body is invalid, and NotFound if the
+    endpoint is unknown, belongs to another lineage or has no such delivery.
     """
     body, database = await read_object(request, optional=True), request[ENVIRONMENT].database
     delivery_id, since = _optional_id(body, "deliveryId"), parse_instant(body.get("since"), "since")

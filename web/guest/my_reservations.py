@@ -1,4 +1,4 @@
-"""The claim page, "my reservations", which need no account, and cancelling by guests."""
+"""The claim page, "my reservations" (which needs no account), and cancellation by guests."""
 
 import json
 from collections.abc import Callable
@@ -44,8 +44,8 @@ from web.portal.forms import read_form
 async def claim_page(request: web.Request) -> web.Response:
     """`GET|POST /claim-guest/{token}`: show the reservation, or store it in this browser.
 
-    A GET shows a button. The form may also correct the guest's details. Sending it again gets the
-    same response.
+    A GET shows a button. The form may also correct the guest's details. Sending the form again gets
+    the same response.
     """
     opened = await open_link(request, Keyring.read_claim_token)
     if request.method != "POST":  # HEAD only shows the page too
@@ -197,9 +197,9 @@ def _back(request: web.Request, path: str, done: str) -> web.Response:
 async def _correct(
     request: web.Request, store: Callable[[Transaction, Correction | None], object]
 ) -> tuple[ApiError | None, Correction | None]:
-    """Read the corrections in the form, if the request has one, and store them.
+    """Read the correction from the form, if the request has a form, and store it.
 
-    Return the error if they were refused, and what was typed. Raises RateLimited.
+    Return (error, correction). The error is None if nothing was refused. Raises RateLimited.
     """
     correction = None
     try:
@@ -226,7 +226,7 @@ def _show_form(
     refusal: ApiError | None = None,
     correction: Correction | None = None,
 ) -> web.Response:
-    """Return a page with the form for corrections, with what was typed in `correction`.
+    """Return a page with the form for corrections, filled in with the values in `correction`.
 
     Guests may share their link, so the email address and the phone number are shown only in part
     (`s…@example.org` and the last two digits). By default, the language for emails is the language

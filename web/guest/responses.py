@@ -23,8 +23,8 @@ _ALL_ADDRESSES = ""
 _MOST_ADDRESSES = 10_000
 _HEADERS = page_headers()
 # The header with the time until which a phone may store the card (ms since 1970). The page that is
-# stored on the phone ignores responses without this header: they do not come from the box, but for
-# example from a captive portal or a tunnel.
+# stored on the phone ignores responses without this header, because they do not come from the box
+# but, for example, from a captive portal or a tunnel.
 LINK_ENDS = "Venuebox-Link-Ends"
 PARTNERS_LANGUAGE: web.RequestKey[str | None] = web.RequestKey("partners_language")
 """The language that the partner has set for the guest whose link was opened."""

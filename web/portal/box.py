@@ -287,7 +287,7 @@ async def save_settings(request: web.Request, form: Form) -> web.StreamResponse:
 
 
 async def save_mail(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST /portal/box/mail`: save the mail server, which applies after the next restart.
+    """`POST /portal/box/mail`: save the mail settings, which apply after the next restart.
 
     If the password is empty, the stored password is kept, but only for the same host, because a
     different server must not receive it.

@@ -159,7 +159,7 @@ def _request_text(reader: Reader, story: DeliveryStory, endpoint: Endpoint) -> d
       body.
     - `next`: this is the next request, and nothing has been delivered yet.
 
-    The template writes the headers of a request that would be sent now, to `receiver`.
+    For a request that would be sent now, the template itself writes the headers, for `receiver`.
     """
     if story.failed_request is not None:
         at, request = story.failed_request

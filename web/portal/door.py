@@ -82,7 +82,7 @@ async def edit(request: web.Request, form: Form) -> web.Response:
 
 
 async def revoke(request: web.Request, _form: Form) -> web.Response:
-    """`POST …/terminals/{id}/revoke`: revoke a terminal. Its further requests are rejected."""
+    """`POST …/terminals/{id}/revoke`: revoke a terminal. Further requests from it are rejected."""
     await write_as_staff(request, revoke_terminal, _terminal_id(request))
     return see_other(request, "/door", "terminal-revoked")
 

@@ -70,7 +70,8 @@ class Form:
     def needed(self, name: str, rule: str, longest: int = 200) -> str:
         """Return a required field as one line, like `text`.
 
-        Raises ValidationError if the field is empty, with a rule from refusals.toml.
+        Raises ValidationError with `rule`, the name of a rule in refusals.toml, if the field is
+        empty.
         """
         value = self.text(name, longest)
         if not value:

@@ -211,14 +211,17 @@ def _rotate_as_seen(
     tx: Transaction, seen: str, environment_name: EnvironmentName, key_id: str,
     *, ends: bool, actor: str,
 ) -> IssuedKey:  # fmt: skip
-    """Run `rotate_key`. Raises ChangedMeanwhile if a linked key was issued since the form."""
+    """Run `rotate_key`.
+
+    Raises ChangedMeanwhile if a key of the same lineage was issued after the form was shown.
+    """
     if seen != _read_key(tx, key_id)["seen"]:
         raise ChangedMeanwhile
     return rotate_key(tx, environment_name, key_id, ends=ends, actor=actor)
 
 
 async def revoke_one(request: web.Request, _form: Form) -> web.Response:
-    """`POST …/keys/{id}/revoke`: revoke an API key. Its further calls are rejected."""
+    """`POST …/keys/{id}/revoke`: revoke an API key. Further calls with it are rejected."""
     key_id = id_of(request)
     if not await write_as_staff(request, revoke_key, key_id):
         raise NotFound

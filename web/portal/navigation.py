@@ -22,8 +22,8 @@ class PortalRoute:
 
     `role` is the lowest role that may use the route. If `live_only` is true, the route exists only
     in the live environment, like the routes for staff accounts. Other routes also exist under
-    `/test`.
-    `takes_files` is true if the form may be multipart. `page` shows a form again if it is rejected.
+    `/test`. `takes_files` is true if the form may be multipart. `page` shows the form again if it
+    is rejected.
     """
 
     method: Literal["GET", "POST"]

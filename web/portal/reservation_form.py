@@ -131,7 +131,7 @@ def read_guest(form: Form) -> Amendment:
 
 
 def _read_booking(form: Form, language: str) -> Booking:
-    """Return the entered booking. If a field is invalid, raises an ApiError for the first one."""
+    """Return the entered booking. Raises an ApiError for the first invalid field."""
     day = parse_date(form.text("date"))
     if day is None:
         raise InvalidDate(field="date")

@@ -74,7 +74,7 @@ def page_values(request: web.Request) -> dict[str, object]:
 def render_page(
     request: web.Request, template: str, values: dict[str, object], status: int = 200
 ) -> web.Response:
-    """Return the template, filled with `values`, which include those from `page_values`.
+    """Return the template filled with `values`, which must include those from `page_values`.
 
     If the request has failed (REFUSED), the page has the error's status and headers. The error is
     shown beside its field (template variable `wrong`) if the page has this field, otherwise at the

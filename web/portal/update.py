@@ -39,7 +39,7 @@ class ReleaseWatch:
 
     - `manifest`: the manifest of the newer release, or None if there is no newer release.
     - `trouble`: why the release could not be read or cannot be installed, otherwise empty.
-    - `looked_at`: the event loop's time of the latest attempt, or None.
+    - `looked_at`: when the latest attempt was made, by the event loop's clock, or None.
     """
 
     def __init__(self, url: str, installed: str) -> None:
@@ -140,7 +140,7 @@ async def read_update_state(request: web.Request) -> dict[str, object]:
 
 
 async def install(request: web.Request, _form: Form) -> web.StreamResponse:
-    """`POST /portal/box/update`: request the newest release. The page shows its progress."""
+    """`POST /portal/box/update`: update to the newest release. The page shows the progress."""
     watch, root = request.app[RELEASES], request.app[BOX].directory.root
     state = await read_update_state(request)
     await watch.look()

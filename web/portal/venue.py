@@ -1,8 +1,8 @@
 """The page `/portal/venue`: tables and their order, slots, closing days, rules and policies.
 
 If a change affects future reservations, the page lists them and asks for confirmation. A change
-to the live venue, tables or slots is repeated in the test environment if the test environment had
-the same ones before.
+to the live venue, tables or slots is repeated in the test environment if both environments were the
+same before.
 """
 
 import json
@@ -303,7 +303,9 @@ async def _save_or_ask(
 async def _write(request: web.Request, action: Callable[..., T], *args: object) -> T:
     """Run `action`. Repeat a change to the live environment in the test environment.
 
-    The change is repeated only if the test environment had the same venue, tables or slots before.
+    A change to the venue is repeated only if both environments had the same venue before, apart
+    from its status. A change to tables or slots is repeated only if both had the same ones, or if
+    the test environment had none.
     """
     box, environment = request.app[BOX], request[ENVIRONMENT]
     before = await environment.database.read(_parts)

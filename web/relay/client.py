@@ -29,7 +29,7 @@ _NO_HTTPS = (
 _RETRY_SECONDS = (0.5, 3.0)
 _RETRY_REFUSED_SECONDS = (60.0, 90.0)
 _READ_AGAIN_SECONDS = (30.0, 60.0)
-_QUIET_SECONDS = 30.0  # time offline before the alert; a restart of the relay takes less
+_QUIET_SECONDS = 30.0  # time offline before the alert; restarting the relay takes less
 
 ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 
@@ -94,7 +94,7 @@ class RelayClient:
     async def _connect(
         self, access: Access, tls: ProtocolFactory, plain: ProtocolFactory
     ) -> tuple[float, float]:
-        """Connect, and wait until the connection is lost or the stored access changes.
+        """Connect, and wait until the connection is lost or the stored credentials change.
 
         Returns the shortest and the longest time to wait before the next attempt.
         """
@@ -116,7 +116,7 @@ class RelayClient:
                     await self._changed.wait()
                     self._changed.clear()
                 if dialled.lost.done():
-                    log.warning("relay: the connection to %s is lost", host)
+                    log.warning("relay: the connection to %s was lost", host)
                     await dialled.wait_lost()
             finally:
                 dialled.close()
@@ -131,7 +131,7 @@ class RelayClient:
         return _RETRY_SECONDS
 
     async def _pause(self, seconds: tuple[float, float]) -> None:
-        """Wait a random time, so that not all boxes connect at once, or until `_changed` is set."""
+        """Wait for `_changed`, or for a random time, so that boxes do not all connect at once."""
         with suppress(TimeoutError):
             async with asyncio.timeout(random.uniform(*seconds)):  # noqa: S311 - not a secret
                 await self._changed.wait()

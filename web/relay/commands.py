@@ -148,7 +148,7 @@ def release(arguments: argparse.Namespace, console: cli.Console) -> int:
 
     if not 0 <= arguments.share <= 100:
         raise OperatorError("--share must be a percentage from 0 to 100")
-    content = cli.read_argument(arguments.file)  # before `_enrolments` gives up root's permissions
+    content = cli.read_argument(arguments.file)  # before `_enrolments` gives up root privileges
     enrolments = _enrolments(arguments, console)
     found = stage_release(enrolments, io.BytesIO(content), read_release_key(), arguments.share)
     print(f"{found.version} for {found.machine} is offered to {arguments.share} % of the boxes")
@@ -182,7 +182,7 @@ def join(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 async def join_relay(root: Path, invitation: Invitation) -> None:
-    """Enrol this box at the relay and store its access in `root`.
+    """Enrol this box at the relay and store its credentials for the relay in `root`.
 
     Raises OperatorError if this fails. The message says what to do.
     """
@@ -196,7 +196,7 @@ async def join_relay(root: Path, invitation: Invitation) -> None:
     except dial.Refused as refusal:
         if refusal.reason == dial.RELAY_OTHER_KEY:
             raise OperatorError(
-                f"the machine at {relay.host}:{relay.port} is not the relay that made the code. "
+                f"the machine at {relay.host}:{relay.port} is not the relay that issued the code. "
                 "Check the relay's address before you try again."
             ) from None
         raise OperatorError(

@@ -49,12 +49,12 @@ class Refused(Exception):
 async def join(invitation: Invitation) -> Access:
     """Enrol this box at the relay with a new key.
 
-    Raises Refused if the code was used or has expired or another machine answers, and OSError,
-    asyncssh.Error or TimeoutError if the relay cannot be reached.
+    Raises Refused if the code was used or has expired, or if another machine answers. Raises
+    OSError, asyncssh.Error or TimeoutError if the relay cannot be reached.
     """
     key = asyncssh.generate_private_key("ssh-ed25519")
     user = JOIN_USER + invitation.secret
-    # The relay answers the request for connections after it has stored the key.
+    # The relay answers the forwarding request only after it has stored the key.
     dialled = await _connect(invitation.relay, user, key, invitation.name, {TLS_PORT: _refuse_all})
     dialled.close()
     return Access(invitation.relay, invitation.name, key.export_private_key().decode())
@@ -79,11 +79,11 @@ class Dialled(asyncssh.SSHClient):
         return self._relay.has_key(key)
 
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
-        """Keep the connection."""
+        """Store the connection."""
         self._connection = conn
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell that the connection has ended."""
+        """Complete `lost`, because the connection has ended."""
         if not self.lost.done():
             self.lost.set_result(exc)
 
@@ -147,7 +147,7 @@ def is_believable(caller: str, trusted_proxies: Networks) -> bool:
 async def _connect(
     relay: RelayAddress, user: str, key: asyncssh.SSHKey, name: str, accepts: dict[int, _Accept]
 ) -> Dialled:
-    """Connect, and ask for the connections to each port in `accepts` of the host `name`."""
+    """Connect, and ask to receive the connections to each port in `accepts` on the host `name`."""
     connection: asyncssh.SSHClientConnection | None = None
     try:
         async with asyncio.timeout(_DIAL_SECONDS):

@@ -60,7 +60,7 @@ class Invitation:
         texts = (host, fingerprint, name, secret)
         if not (all(map(str.isprintable, texts)) and 0 < port < 65536 and is_name(name)):
             raise OperatorError(
-                "this is not a relay's code, or a part of it is missing. Copy the whole line that "
+                "this is not a relay's code, or part of it is missing. Copy the whole line that "
                 "venuebox relay invite printed."
             )
         return cls(RelayAddress(host, port, fingerprint), name, secret)

@@ -57,7 +57,7 @@ def _join_records(data: bytes) -> bytes | None:
 
 
 def _find_name(hello: bytes) -> str:
-    """Return the first server name. What else is in the hello is for the box to check."""
+    """Return the first server name. The box itself checks the rest of the hello."""
     fields = _Fields(hello)
     fields.take(2 + 32)  # legacy version and random
     for size in (1, 2, 1):  # session id, cipher suites, compression methods
@@ -95,7 +95,7 @@ class _Fields:
         return int.from_bytes(self.take(size))
 
     def vector(self, size: int) -> "_Fields":
-        """Read a length of `size` bytes, and return the field of that length that follows it."""
+        """Read a `size`-byte length, and return the field of that length after it."""
         return _Fields(self.take(self.number(size)))
 
 

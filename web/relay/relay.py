@@ -46,7 +46,7 @@ def run_relay(
 ) -> None:
     """Run the relay in `root` until a signal arrives. `options` are those of the command.
 
-    Raises OperatorError if a port is taken or another relay runs in the directory.
+    Raises OperatorError if a port is taken or another relay uses the directory.
     """
     os.umask(0o077)
     logging.getLogger("web.relay").setLevel(logging.INFO)  # log which boxes connect and disconnect

@@ -34,7 +34,7 @@ _HEAD_SECONDS = 5.0  # for the first bytes of a connection
 _IDLE_SECONDS = 600.0  # without traffic
 _CLOSING_SECONDS = 5.0
 _OPEN_SECONDS = 30.0  # for a box to accept a channel, even over a slow and busy line
-_CONFIRM_SECONDS = 60.0  # for a box to confirm the end of a channel over such a line
+_CONFIRM_SECONDS = 60.0  # for a box to confirm the end of a channel, over such a line too
 # Fatal TLS alerts: unrecognized_name for a name that is not enrolled, internal_error otherwise.
 _UNKNOWN_NAME, _AWAY = b"\x15\x03\x03\x00\x02\x02\x70", b"\x15\x03\x03\x00\x02\x02\x50"
 
@@ -51,7 +51,7 @@ class Router:
         self._boxes, self._limit, self._rate = boxes, limit, rate
         each = boxes.limits.connections
         self._callers = defaultdict[str, ConnectionLimit](
-            # As much as half, because many guests may share one address behind carrier NAT.
+            # One address may use half, because many guests may share it behind carrier NAT.
             lambda: ConnectionLimit(each, per_address=max(1, each // 2))
         )
         self._tasks: set[asyncio.Task[None]] = set()

@@ -43,7 +43,7 @@ _ASK_SECONDS = 15.0  # for a box to ask for its connections; the box itself give
 # The relay disconnects a box if more bytes wait to be sent to it than this number times the box's
 # connection limit. A box's window for one channel is 128 KiB.
 _UNSENT_PER_CONNECTION = 320 * 1024
-# The window is small: data that waits on a box's slow line would delay the box's next answers.
+# The window is small, because data queued on a box's slow line would delay its later responses.
 _WINDOW, _PACKET = 64 * 1024, 32 * 1024
 _DIALS_PER_MINUTE = 120  # from one address, which may be that of many boxes behind carrier NAT
 
@@ -114,7 +114,7 @@ class Boxes:
             self.traffic.setdefault(name, Traffic())
 
     def find_by_key(self, key: str) -> str | None:
-        """Return the name of the box with this public key."""
+        """Return the name of the box with this public key, or None."""
         return next((box.name for box in self._enrolled.values() if box.key == key), None)
 
     def is_enrolled(self, name: str) -> bool:

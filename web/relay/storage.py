@@ -1,7 +1,7 @@
-"""What the relay keeps for the boxes: their backups, with SFTP, and staged releases.
+"""What the relay stores for the boxes: their backups, over SFTP, and staged releases.
 
 A box logs in with its enrolled key. Apart from releases, it can access only the files in its own
-folder, which has a quota, no subfolders and no links. The box encrypts its backups.
+folder, which has a quota and contains no subfolders or links. The box encrypts its backups.
 
 The relay's operator offers a release to a share of the boxes that allow it. The relay's data
 directory contains at most one release for each machine type, such as x86_64. Each box reports the
@@ -35,7 +35,7 @@ from appliance.release import (
 from web.relay.enrolment import Enrolments
 from web.relay.server import Boxes
 
-_REPORT_BYTES = 64 * 1024  # the largest update report, and the smallest quota of a box
+_REPORT_BYTES = 64 * 1024  # maximum size of an update report, and minimum quota of a box
 
 
 class Stage(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ class Stage(msgspec.Struct, frozen=True):
 
     version: str
     share: int
-    ignored: list[str] = []  # boxes whose update had already failed, which does not count
+    ignored: list[str] = []  # boxes whose update failed before staging; not counted
 
 
 def stage_release(
@@ -61,7 +61,8 @@ def stage_release(
     release.seek(0)
     with atomic_file(copy) as target:
         shutil.copyfileobj(release, target)
-        # The old share is not for the new release, so offer nothing until the new one is written.
+        # The old share does not apply to the new release, so offer nothing until the new share is
+        # written.
         state.unlink(missing_ok=True)
     failed = find_failures(enrolments, manifest.version)
     write_json(state, Stage(manifest.version, share, failed))
@@ -171,7 +172,7 @@ class BoxFiles(asyncssh.SFTPServer):
             _refuse("the box is not enrolled")
 
     def open(self, path: bytes, pflags: int, attrs: asyncssh.SFTPAttrs) -> object:
-        """Open a file of the box, or for reading only, the release that is staged for it.
+        """Open a file of the box or, for reading only, the release that is staged for it.
 
         Refuses appending, because `write` must know the offset for the quota.
         """
@@ -212,7 +213,7 @@ class BoxFiles(asyncssh.SFTPServer):
         return data
 
     async def write(self, file_obj: object, offset: int, data: bytes) -> int:
-        """Write within the box's rate limit. Refuses if the box's quota or the disk is full."""
+        """Write within the box's rate limit. Refuses if the quota or the disk is used up."""
         await self._traffic.spend("bytes_in", len(data), self._rate)
         self._check()
         handle = cast("IO[bytes]", file_obj).fileno()
