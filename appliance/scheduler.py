@@ -104,7 +104,7 @@ class Scheduler:
             await asyncio.wait(tasks)
 
     def wake(self) -> None:
-        """End the waiting times before retries, and start the jobs that are due.
+        """Cancel the delays before retries, and start the jobs that are due.
 
         Call this after a clock step, and after the machine was suspended.
         """

@@ -209,8 +209,8 @@ def back_up_before_upgrade(maker: Maker) -> str:
 def find_mark(reader: Reader) -> str:
     """Return a digest of the data that a venue would miss if the box were lost.
 
-    It does not cover alerts, sessions and deliveries, because a change of these alone is not worth
-    a backup.
+    It does not cover alerts, sessions and deliveries, because a change to these alone does not
+    justify a backup.
     """
     digest = hashlib.sha256()
     for sql in (

@@ -45,7 +45,7 @@ _CODE_DIGITS = 10
 class Source(BackupSettings):
     """The target from which a standby fetches backups, and the code that its page asks for.
 
-    Whoever wants to start the take-over on the page must type the code.
+    To start the take-over on the page, a person must type this code.
     """
 
     code: str = field(kw_only=True)
@@ -152,7 +152,7 @@ class Standby:
         self._zones = zones
         self._source = source
         self._folder = directory.root / "backups"
-        self._unusable: dict[str, str] = {}  # why, by file name; these are not fetched again
+        self._unusable: dict[str, str] = {}  # error, by file name; not fetched again
         self._known: dict[str, archive.Header] = {}  # headers at the target, by file name
 
     def refresh(self) -> State:
@@ -237,7 +237,7 @@ class Standby:
             ) from None
         # The directory now contains a box that may serve, so nothing may fail any more.
         lost = record_lost(self.directory, state.marker)
-        with contextlib.suppress(OSError):  # a box is served even if this file is left
+        with contextlib.suppress(OSError):  # the box can serve even if this file remains
             (self.directory.root / _FILE).unlink()
         return proven, lost
 

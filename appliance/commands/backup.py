@@ -121,7 +121,7 @@ def _restore(arguments: argparse.Namespace, console: Console, fetched: Path | No
         header, _ = read_header(file)
         directory = console.directory(arguments)
         key = ask_key(arguments.key, f"recovery key of {header.venue}:")
-        marker = None  # of the previous box, if it told the target that it serves
+        marker = None  # the previous box's, if it stored one at the target
         if fetched:
             target = split_source(arguments.source)[0]
             backup = replace(console.settings(directory).backup, target=target)
