@@ -22,7 +22,7 @@ _NAME = re.compile(
     rf"([a-z0-9-]+)-(?P<stamp>\d{{4}}-\d{{2}}-\d{{2}}T\d{{6}}Z)(-\d+)?{re.escape(SUFFIX)}"
 )
 _RECORD = "last-backup.json"
-_NUMBERS_PER_RESTORE = 1_000_000  # enough for a backup every 15 minutes during 28 years
+_NUMBERS_PER_RESTORE = 1_000_000  # enough for a backup every 15 minutes for 28 years
 
 
 @dataclass(frozen=True, slots=True)

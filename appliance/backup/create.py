@@ -57,7 +57,7 @@ Tell = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Creates backups, and reports the progress to `tell`."""
+    """Creates backups, and reports their progress to `tell`."""
 
     directory: DataDirectory
     settings: Settings

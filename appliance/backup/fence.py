@@ -145,9 +145,10 @@ def note_marker(
 ) -> tuple[Stored, bool]:
     """Record another box's marker. Returns (new `stored`, whether the other box is silent).
 
-    The other box is silent if its marker at the target has not changed for 3 min. `monotonic` is
-    the monotonic clock in seconds, which never steps and restarts only with the machine. The time
-    in the marker does not show the marker's age, because the clock of either box may be wrong.
+    The other box is silent if its marker at the target has not changed for 3 min. The time in the
+    marker does not show the marker's age, because the clock of either box may be wrong. `monotonic`
+    is therefore the time in seconds of the monotonic clock, which never steps and restarts only
+    when the machine does.
     """
     if stored.heard != marker.at or monotonic < stored.heard_at:
         stored = replace(stored, heard=marker.at, heard_at=monotonic)

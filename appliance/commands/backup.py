@@ -267,7 +267,7 @@ def _try_target(console: Console, directory: DataDirectory) -> int:
     if copier.next_due() is None:
         raise OperatorError("there is no backup to copy yet. Run venuebox backup, then try again.")
     record = copier.run(must_try=True)
-    print(f"{record.file} copied to {target} and restored on trial")
+    print(f"{record.file} copied to {target} and verified by a trial restore")
     return 0
 
 

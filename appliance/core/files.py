@@ -111,7 +111,7 @@ def read_private(path: Path) -> bytes:
 
 @contextmanager
 def exclusive(folder: Path, patience: float, message: str) -> Iterator[None]:
-    """Hold an exclusive flock on `folder`. Wait for the lock at most `patience` seconds.
+    """Hold an exclusive flock on `folder`. Wait at most `patience` seconds for it.
 
     The lock also excludes other threads of this process. The kernel releases it when the process
     ends. Raises OperatorError if the folder cannot be opened, or with `message` if another process

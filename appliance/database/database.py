@@ -366,7 +366,7 @@ class Database:
     def go_first(
         self, actions: frozenset[Callable[..., Any]], make_room: Callable[[], bool]
     ) -> None:
-        """Call `make_room` when the disk is full.
+        """Register `make_room`, which is called when the disk is full.
 
         If it returns True because it has freed space, `write` accepts only `actions` from then on.
         """

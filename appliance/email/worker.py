@@ -130,7 +130,7 @@ class EmailWorker:
         )  # fmt: skip
 
     async def start(self) -> None:
-        """Prepare the waiting emails, and start to listen for new emails."""
+        """Prepare the waiting emails, and start listening for new emails."""
         if self._server is not None:
             self._environment.database.on_commit(self._on_commit)
             with suppress(Unavailable):  # the disk may be full
@@ -160,7 +160,7 @@ class EmailWorker:
         return "sent" if done and waiter.result() else "failed"
 
     def wake(self) -> None:
-        """Start to send the emails that are due, unless sending is in progress."""
+        """Start sending the emails that are due, unless sending is in progress."""
         if self._server is not None and self._round is None and not self._closed:
             self._round = asyncio.get_running_loop().create_task(self._send_round(self._server))
 
