@@ -106,7 +106,7 @@ class Scheduler:
     def wake(self) -> None:
         """Cancel the delays before retries, and start the jobs that are due.
 
-        Call this after a clock step, and after the machine was suspended.
+        Call this after a clock step, and after the machine has been suspended.
         """
         for job in self._jobs:
             job.reset()

@@ -103,7 +103,7 @@ class OutsideWatch:
     """Checks the public address every 10 min, and raises an alert if it fails twice in a row.
 
     If nothing answers, the alert is raised only if the address has worked since the box started. An
-    address that never worked may still work for guests, because some routers do not let local
+    address that has never worked may still work for guests, because some routers do not let local
     devices use the public address.
     """
 

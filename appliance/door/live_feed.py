@@ -111,7 +111,7 @@ class Listener:
     def drop(self) -> None:
         """End the listener and discard its queue.
 
-        Call this when a terminal's role was changed, because the new role may not be allowed to see
+        Call this when a terminal's role has changed, because the new role may not be allowed to see
         the queued changes.
         """
         self._waiting.clear()
