@@ -92,8 +92,8 @@ async def note_alert(database: Database, name: str, sentence: str) -> None:
 class Alerts:
     """The active alerts, in memory and in the database.
 
-    Only changed alerts are written to the database. If a write fails, it is repeated when the
-    next alert changes.
+    Only changed alerts are written to the database. If a write fails, it is retried when an alert
+    next changes.
     """
 
     def __init__(self, database: Database, level: int = logging.WARNING) -> None:

@@ -77,8 +77,8 @@ def open_box(
     """
     names: tuple[EnvironmentName, ...] = ("live", "test")
     paths = {name: directory / f"{name}.db" for name in names}
-    # Check and migrate both files before opening a database. If this fails, there is then no open
-    # database whose threads would have to be stopped.
+    # Check and migrate both files before opening either database. If this fails, no database is
+    # open yet, so there are no threads to stop.
     for path in paths.values():
         check_before_serving(path)
         migrate(path)

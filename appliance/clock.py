@@ -206,7 +206,7 @@ class BoxClock:
         self._behind_since: int | None = None
         self._confirmed = False
         # The values of `_offset`, `_doubted_since` and `stepped_far` when the clock was last
-        # trusted, or None if it was not trusted since the machine booted.
+        # trusted, or None if it has not been trusted since the machine booted.
         self._good: tuple[int, int, bool] | None = None
 
     def remember(

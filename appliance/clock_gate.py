@@ -165,8 +165,8 @@ class ClockGate:
     def watch(self, callback: Callable[[], None]) -> None:
         """Call `callback` from now on whenever timers may be wrong.
 
-        Timers may be wrong after the clock was set, after the machine was suspended (timers do not
-        count that time), and when the clock is trusted again.
+        Timers may be wrong after the clock has been set, after the machine has been suspended
+        (timers do not count that time), and when the clock is trusted again.
         """
         self._listeners.append(callback)
 

@@ -24,7 +24,7 @@ class JsonLines(logging.Formatter):
     """Formats a record as a JSON object with `at` (UTC), `level`, `from` and `message`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format a record as one line. Of an exception, include the type but not the message."""
+        """Format a record as one line. Include an exception's type, but not its message."""
         line = {
             "at": format_instant(int(record.created * 1000)),
             "level": record.levelname.lower(),

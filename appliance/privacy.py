@@ -57,7 +57,7 @@ _PERSONAL = """(customer_name IS NOT NULL OR customer_email IS NOT NULL
 def find_reservations_of(reader: Reader, email: str | None, phone: str | None) -> list[str]:
     """Return the ids of reservations with this email address or phone number.
 
-    Includes reservations about which an email was addressed to `email`.
+    Includes reservations for which an email was queued or sent to `email`.
     """
     found: list[str] = []
     if email is not None:

@@ -4,9 +4,9 @@ A release is a tar file with three members in this order: `manifest.json`, its E
 `manifest.sig`, and the program. packaging/release.py makes releases. The program contains the
 public key with which it verifies them.
 
-The box runs without the right to replace its own program. To install a release, it writes a request
-into the data directory. systemd then runs `venuebox update` as root. This command installs the
-release and records its progress.
+The box runs without permission to replace its own program. To install a release, it writes a
+request into the data directory. systemd then runs `venuebox update` as root. This command installs
+the release and records its progress.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ _PROGRAM_MEMBER = "venuebox"
 HEAD_BYTES = 160 * 1024  # enough for everything before the program in a release
 _MANIFEST_MAX = 64 * 1024
 _BLOCK = 1 << 20
-# What tarfile raises if a file is damaged.
+# The exceptions that tarfile raises if a file is damaged.
 _DAMAGED = (tarfile.TarError, ValueError, OverflowError)
 _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
 REQUEST = "update-request"
@@ -45,7 +45,7 @@ Stage = Literal[
     "asked", "download", "backup", "trial", "start", "done", "went_back", "stays", "failed"
 ]
 OUTCOMES: frozenset[Stage] = frozenset({"done", "went_back", "stays", "failed"})
-INTERRUPTED = "it was interrupted"  # the trouble of an update that a power cut ended, for example
+INTERRUPTED = "it was interrupted"  # `trouble` after a power cut, for example
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
@@ -224,8 +224,8 @@ def is_running(record: UpdateRecord, program: Path, now: int) -> bool:
 def conclude(record: UpdateRecord, program: Path, installed: str, now: int) -> UpdateRecord | None:
     """Return the record with the update's outcome, or None if the update is still running.
 
-    An update that was interrupted has recorded no outcome. It follows from the running version,
-    `installed`.
+    An interrupted update has recorded no outcome. In that case, the outcome is derived from
+    `installed`, the running version.
     """
     if record.stage in OUTCOMES:
         return record

@@ -104,9 +104,9 @@ class Scheduler:
             await asyncio.wait(tasks)
 
     def wake(self) -> None:
-        """End the waiting times before retries, and start the jobs that are due.
+        """Cancel the delays before retries, and start the jobs that are due.
 
-        Call this after a clock step, and after the machine was suspended.
+        Call this after a clock step, and after the machine has been suspended.
         """
         for job in self._jobs:
             job.reset()

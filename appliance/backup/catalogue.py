@@ -22,7 +22,7 @@ _NAME = re.compile(
     rf"([a-z0-9-]+)-(?P<stamp>\d{{4}}-\d{{2}}-\d{{2}}T\d{{6}}Z)(-\d+)?{re.escape(SUFFIX)}"
 )
 _RECORD = "last-backup.json"
-_NUMBERS_PER_RESTORE = 1_000_000  # enough for a backup every 15 minutes during 28 years
+_NUMBERS_PER_RESTORE = 1_000_000  # enough for a backup every 15 minutes for 28 years
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def list_backups(folder: Path, venue_id: str | None = None) -> list[tuple[Path, 
 
 
 def slug_of(name: str) -> str:
-    """Return the venue's slug in the name of a backup file, or "" if the name is not a backup's."""
+    """Return the venue's slug in the name of a backup file, or "" for the name of another file."""
     match = _NAME.fullmatch(name)
     return match[1] if match else ""
 
@@ -106,7 +106,7 @@ def slug_of(name: str) -> str:
 def time_of(name: str) -> int:
     """Return when the backup with this file name was made, in ms since 1970.
 
-    Returns 0 if the name is not a backup's.
+    Returns 0 if this is not the name of a backup.
     """
     match = _NAME.fullmatch(name)
     if not match:
@@ -147,7 +147,7 @@ def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
 def rotate(made: Path, venue_id: str) -> list[Path]:
     """Delete the venue's old backups in the folder of `made`, and return their paths.
 
-    `made` is the new backup, which is never deleted. Call this only after it was verified.
+    `made` is the new backup, which is never deleted. Call this only after verifying it.
     """
     old = [path for path in choose_old(list_backups(made.parent, venue_id)) if path != made]
     for path in old:

@@ -35,7 +35,7 @@ class CopyRecord:
     target: str = ""
     file: str = ""
     at: int | None = None  # when it was copied
-    proven_at: int | None = None  # when a copy was last restored on trial
+    proven_at: int | None = None  # when a copy last passed a trial restore
     failing_since: int | None = None
     trouble: str = ""  # the error of the latest attempt, or ""
 
@@ -46,7 +46,7 @@ def read_copy_record(root: Path) -> CopyRecord:
 
 
 def forget_relay_copies(root: Path) -> None:
-    """Forget the copies at the relay, because the box in `root` has joined another one."""
+    """Forget the copies at the relay, because the box in `root` joined another relay."""
     if read_copy_record(root).target == "relay:":
         (root / _RECORD).unlink(missing_ok=True)
 
@@ -77,10 +77,11 @@ class Copier:
         return record.proven_at + TRIAL_MS
 
     def run(self, *, must_try: bool = False) -> CopyRecord:
-        """Copy the latest backup and delete old copies. Once a week, restore the copy on trial.
+        """Copy the latest backup and delete old copies. Once a week, make a trial restore.
 
-        With `must_try`, restores the copy even if a week has not passed. Records the result. Raises
-        UnusableCopy if the copy cannot be restored, and OperatorError if anything else fails.
+        With `must_try`, makes the trial restore even if a week has not passed. Records the result.
+        Raises UnusableCopy if the copy cannot be restored, and OperatorError if anything else
+        fails.
         """
         try:
             return asyncio.run(self._run(must_try=must_try))

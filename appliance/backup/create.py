@@ -59,7 +59,7 @@ Tell = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Creates backups, and reports the progress to `tell`."""
+    """Creates backups, and reports their progress to `tell`."""
 
     directory: DataDirectory
     settings: Settings
@@ -214,8 +214,8 @@ def back_up_before_upgrade(maker: Maker) -> str:
 def find_mark(reader: Reader) -> str:
     """Return a digest of the data that a venue would miss if the box were lost.
 
-    It does not cover alerts, sessions and deliveries, because a change of these alone is not worth
-    a backup.
+    It does not cover alerts, sessions and deliveries, because a change to these alone does not
+    justify a backup.
     """
     digest = hashlib.sha256()
     for sql in (

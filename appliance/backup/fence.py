@@ -51,7 +51,7 @@ class Fenced(OperatorError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Installation:
-    """One life of the venue's data, from a restore to the next.
+    """One lifetime of the venue's data, from one restore to the next.
 
     Only the box with the greatest installation may serve. `since` is in ms since 1970.
     """
@@ -95,8 +95,8 @@ class Stored:
     serves. `replaced_by` is the last known marker of a box that has replaced this one, so that this
     box stays fenced when it starts without a network.
 
-    `heard` is the time in the marker that this box last found at the target while it was not
-    confirmed. `heard_at` is when it first found that marker: the monotonic clock, in seconds.
+    While this box is not confirmed, `heard` is the time in the marker that it last found at the
+    target. `heard_at` is when it first found that marker, on the monotonic clock, in seconds.
     """
 
     installation: Installation
@@ -118,11 +118,13 @@ def ensure_installation(
 ) -> Stored | None:
     """Return the box's installation. Creates it on first use, and renews it on a new machine.
 
-    If the machine is a different one, the directory was copied, and the box on the old machine may
-    still run. If the installation cannot be stored, this function returns it nevertheless, so that
-    the box starts even if the disk is full. Returns None if the files of the installation are
-    damaged. A new installation would have generation 1. If the box's own marker at the target has a
-    higher generation, the box would mistake it for another box's and stop.
+    On a new machine, the directory is a copy, and the box on the old machine may still be running.
+    If the installation cannot be stored, this function returns it nevertheless, so that the box
+    starts even if the disk is full.
+
+    Returns None if the files of the installation are damaged. They are not replaced, because a new
+    installation would have generation 1. If the box's own marker at the target has a higher
+    generation, the box would then mistake this marker for another box's and stop.
     """
     root, machine = directory.root, own_machine() if machine is None else machine
     stored = _read(root)
@@ -141,11 +143,12 @@ def ensure_installation(
 def note_marker(
     directory: DataDirectory, stored: Stored, marker: Marker, monotonic: float
 ) -> tuple[Stored, bool]:
-    """Note the marker of another box at the target. Returns the new `stored`, and if it is silent.
+    """Record another box's marker. Returns (new `stored`, whether the other box is silent).
 
-    The other box is silent if its marker has been the same for 3 min. `monotonic` is the monotonic
-    clock in seconds. The time in the marker says nothing about its age, because the clock of either
-    box may be wrong. The monotonic clock never steps, and starts anew only when the machine does.
+    The other box is silent if its marker at the target has not changed for 3 min. The time in the
+    marker does not show the marker's age, because the clock of either box may be wrong. `monotonic`
+    is therefore the time in seconds of the monotonic clock, which never steps and restarts only
+    when the machine does.
     """
     if stored.heard != marker.at or monotonic < stored.heard_at:
         stored = replace(stored, heard=marker.at, heard_at=monotonic)
@@ -295,8 +298,8 @@ async def read_marker(target: Target, venue_id: str, key: RecoveryKey) -> Marker
 def list_events(reader: Reader, after: int) -> list[Event]:
     """List the latest events since `after` (ms since 1970), oldest first, at most 1,000.
 
-    Always lists the last event. Without it, a box restored from an older backup than the latest
-    could not tell that it lacks any events.
+    Always lists the last event. Without that event, a box that was restored from a backup older
+    than the latest one could not tell that it lacks events.
     """
     sql = """SELECT seq, type, reservation_id, occurred_at
              FROM (SELECT * FROM event ORDER BY seq DESC LIMIT :most)

@@ -169,9 +169,9 @@ def restore_blank(
 ) -> Proven:  # fmt: skip
     """Restore a complete box into a directory without a box.
 
-    The restored box gets a new installation, which is later than the backup's and than `previous`,
-    if given. Set `confirmed` if the box that the backup came from is known to be off. Otherwise the
-    restored box does not serve while that box does.
+    The restored box gets a new installation, which is later than both the backup's and `previous`
+    (if given). Set `confirmed` if the box that the backup came from is known to be off. Otherwise
+    the restored box does not serve while that box does.
 
     If the directory contains a box that was never set up, its files are moved to another folder. An
     interrupted restore can be run again. Raises OperatorError if the backup is unusable, or if the

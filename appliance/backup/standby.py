@@ -45,7 +45,7 @@ _CODE_DIGITS = 10
 class Source(BackupSettings):
     """The target from which a standby fetches backups, and the code that its page asks for.
 
-    Whoever wants to start the take-over on the page must type the code.
+    To start the take-over on the page, a person must type this code.
     """
 
     code: str = field(kw_only=True)
@@ -53,7 +53,7 @@ class Source(BackupSettings):
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A backup that was proven by a trial restore."""
+    """A backup that has passed a trial restore."""
 
     file: str
     header: archive.Header
@@ -138,7 +138,7 @@ def set_up(directory: DataDirectory, backup: BackupSettings, key: RecoveryKey) -
 
 
 class Standby:
-    """Fetches and proves backups, and restores the latest one. Call its methods in a thread."""
+    """Fetches and verifies backups, and restores the latest one. Call its methods in a thread."""
 
     def __init__(
         self, directory: DataDirectory, source: Source, clock: Clock, zones: ZoneDatabase
@@ -152,11 +152,11 @@ class Standby:
         self._zones = zones
         self._source = source
         self._folder = directory.root / "backups"
-        self._unusable: dict[str, str] = {}  # why, by file name; these are not fetched again
+        self._unusable: dict[str, str] = {}  # error, by file name; not fetched again
         self._known: dict[str, archive.Header] = {}  # headers at the target, by file name
 
     def refresh(self) -> State:
-        """Read the target. If its latest backup is new, fetch and prove it.
+        """Read the target. If its latest backup is new, fetch and verify it.
 
         Returns the new state, which also contains the error, if any.
         """
@@ -170,7 +170,7 @@ class Standby:
         return self.state
 
     def _prove_kept(self) -> None:
-        """Prove the latest good backup among those that an earlier process fetched."""
+        """Find the latest good backup among those that an earlier process fetched."""
         for path, _header in catalogue.list_backups(self._folder):
             with contextlib.suppress(OperatorError):
                 self.state = replace(self.state, ready=self._prove(path))
@@ -193,7 +193,7 @@ class Standby:
             self.state = replace(self.state, seen_at=self.clock.now())
 
     def _take(self, path: Path) -> None:
-        """Prove the fetched backup, store it, and delete all but the latest two."""
+        """Verify the fetched backup, store it, and delete all but the latest two."""
         try:
             ready = self._prove(path)
         except OperatorError as error:
@@ -235,9 +235,9 @@ class Standby:
                 f"the backup was not restored ({error}). If the disk is full, free some space. "
                 "Then take over again."
             ) from None
-        # The directory now contains a box that may serve, so nothing may fail any more.
+        # The directory now contains a box that may serve, so nothing may fail from here on.
         lost = record_lost(self.directory, state.marker)
-        with contextlib.suppress(OSError):  # a box is served even if this file is left
+        with contextlib.suppress(OSError):  # the box can serve even if this file remains
             (self.directory.root / _FILE).unlink()
         return proven, lost
 

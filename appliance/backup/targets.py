@@ -190,7 +190,7 @@ async def connect_relay(directory: DataDirectory) -> AsyncIterator["asyncssh.SFT
 
 @dataclass(frozen=True, slots=True)
 class _Sftp:
-    """A connection to a backup target. A `name` is that of a file. Every call has a deadline."""
+    """A connection to a backup target. Each `name` is a file name. Every call has a deadline."""
 
     _sftp: "asyncssh.SFTPClient"
     _folder: str

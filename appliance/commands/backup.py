@@ -127,7 +127,7 @@ def _restore(arguments: argparse.Namespace, console: Console, fetched: Path | No
         header, _ = read_header(file)
         directory = console.directory(arguments)
         key = ask_key(arguments.key, f"recovery key of {header.venue}:")
-        marker = None  # of the previous box, if it told the target that it serves
+        marker = None  # the previous box's, if it stored one at the target
         if fetched:
             target = split_source(arguments.source)[0]
             backup = replace(console.settings(directory).backup, target=target)
@@ -273,7 +273,7 @@ def _try_target(console: Console, directory: DataDirectory) -> int:
     if copier.next_due() is None:
         raise OperatorError("there is no backup to copy yet. Run venuebox backup, then try again.")
     record = copier.run(must_try=True)
-    print(f"{record.file} copied to {target} and restored on trial")
+    print(f"{record.file} copied to {target} and verified by a trial restore")
     return 0
 
 

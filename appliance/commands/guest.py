@@ -36,7 +36,7 @@ def run_erase(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Erase the data, and remove it from the unused space in the database files, too.
 
     Works while the box runs. Also records the erasure, so that the box can repeat it after an older
-    backup was restored.
+    backup is restored.
     """
     directory, environment = console.directory(arguments), arguments.environment
     with console.transaction(directory, environment) as tx:

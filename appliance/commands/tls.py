@@ -175,10 +175,13 @@ def _wait_for_end(folder: Path, before: int | None) -> acme.State:
 
 
 def forget(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Remove the imported certificate. Raises OperatorError if there is none."""
+    """Remove the imported certificate and, if ACME is off, the one obtained by ACME.
+
+    Raises OperatorError if there is neither.
+    """
     directory = console.box(arguments)
     folder = directory.root / "tls"
-    # A certificate obtained by ACME stays in use after ACME was turned off, so remove it too.
+    # A certificate obtained by ACME stays in use after ACME is turned off, so remove it too.
     is_off = not console.settings(directory).acme.directory
     was_obtained = is_off and certificates.forget_certificate(folder, certificates.OBTAINED)
     if not (certificates.forget_certificate(folder) or was_obtained):

@@ -136,8 +136,8 @@ def _update_service(release: str | None, data: Path, progress: Progress) -> None
     service = Service(control("restart"), control("stop"), is_healthy)
     source = release or read_request(data)
     progress.note("download", f"reading {source}")
-    # The box wrote the request, so open a file that it requests only with the permissions of the
-    # box's user.
+    # The box wrote the request. If the request names a file, open the file with the permissions of
+    # the box's user, not with root's.
     is_own = release is not None or "://" in source
     with acting_as(os.geteuid() if is_own else find_owner(data)):
         file = open_release(source, program.parent)
@@ -300,11 +300,14 @@ def _watch(service: Service) -> tuple[bool, bool]:
 def _go_back(program: Path, previous: Path, data: Path, service: Service) -> None:
     """Restore a backup if a database's schema was upgraded, then put the previous program back.
 
-    If a power cut separates these steps, the new program is still there, and upgrades the restored
-    data again. In the opposite order, the previous program would be there, and refuse newer data.
+    If the power fails between these steps, the new program is still installed, and it upgrades the
+    restored data again. In the opposite order, the previous program would already be installed, and
+    it would refuse the newer data.
+
     If the schema is unchanged, the databases are kept, with all bookings made since the backup. Do
-    not call this if the new program may have confirmed bookings in a new schema. The restore would
-    remove them. Raises OperatorError or OSError if the previous program cannot be put back.
+    not call this if the new program may have confirmed bookings in a new schema, because the
+    restore would remove them. Raises OperatorError or OSError if the previous program cannot be put
+    back.
     """
     try:
         service.stop()

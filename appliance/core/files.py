@@ -78,12 +78,12 @@ def atomic_write(path: Path, content: bytes) -> None:
 
 
 def write_json(path: Path, content: object) -> None:
-    """Write `content`, such as a dataclass, to `path` as `atomic_write` does."""
+    """Write `content`, such as a dataclass, to `path` as JSON, like `atomic_write`."""
     atomic_write(path, msgspec.json.encode(content))
 
 
 def read_json(path: Path, kind: type[T]) -> T | None:
-    """Return the content of a file of `write_json`, or None if it is missing or damaged."""
+    """Read a file that `write_json` wrote. Return None if it is missing or damaged."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except (OSError, ValueError):  # msgspec's errors are ValueErrors
@@ -111,7 +111,7 @@ def read_private(path: Path) -> bytes:
 
 @contextmanager
 def exclusive(folder: Path, patience: float, message: str) -> Iterator[None]:
-    """Hold an exclusive flock on `folder`. Wait for the lock at most `patience` seconds.
+    """Hold an exclusive flock on `folder`. Wait at most `patience` seconds for it.
 
     The lock also excludes other threads of this process. The kernel releases it when the process
     ends. Raises OperatorError if the folder cannot be opened, or with `message` if another process

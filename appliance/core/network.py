@@ -54,7 +54,7 @@ def has_way_out() -> bool:
 
 
 def source_address(address: str) -> str | None:
-    """Return the own address from which packets to `address` are sent, or None without a route.
+    """Return this machine's address for packets to `address`, or None if there is no route.
 
     Connects a UDP socket, which sends no packet.
     """
@@ -71,7 +71,7 @@ def own_addresses() -> list[str]:
 
 
 def own_interfaces() -> list[tuple[str, int]]:
-    """List pairs of an address that `own_addresses` lists and its network adapter's index.
+    """List (address, index of its network adapter) for each address in `own_addresses`.
 
     An adapter that is unplugged and reconnected gets a new index.
     """

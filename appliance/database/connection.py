@@ -29,7 +29,7 @@ UNUSABLE = (
 def is_unopenable(error: BaseException) -> bool:
     """Whether `error` shows that the file could not be opened or the disk is full.
 
-    The file itself may then be intact.
+    In that case, the file itself may be intact.
     """
     if isinstance(error, apsw.IOError):
         return getattr(error, "extendedresult", 0) in _SHM_ERRORS

@@ -152,9 +152,9 @@ class Writer:
     def _run(self, batch: list[_Queued]) -> None:
         """Run all actions in the batch. If they changed data, commit.
 
-        A lone action is committed on the event loop, which saves two thread switches, if the disk
-        has been fast lately. Otherwise, the commit runs on the writer's thread, so that a slow
-        disk does not block the loop.
+        If the disk has been fast lately, a lone action is committed on the event loop, which saves
+        two thread switches. Otherwise, the commit runs on the writer's thread, so that a slow disk
+        does not block the loop.
         """
         before = self._connection.total_changes()
         try:
@@ -289,7 +289,7 @@ class Writer:
             self._on_commit(notices)
 
     def _start_next(self) -> None:
-        """Start the job that waits to run between two commits. If there is none, start a batch."""
+        """Start the job that `run_between` has queued. If there is none, start a batch."""
         job, self._pending_job = self._pending_job, None
         self._busy = job is not None
         if job is not None:
@@ -366,7 +366,7 @@ class Database:
     def go_first(
         self, actions: frozenset[Callable[..., Any]], make_room: Callable[[], bool]
     ) -> None:
-        """Call `make_room` when the disk is full.
+        """Register `make_room`, which is called when the disk is full.
 
         If it returns True because it has freed space, `write` accepts only `actions` from then on.
         """

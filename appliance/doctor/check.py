@@ -89,7 +89,7 @@ class Check:
 
     @classmethod
     def of(cls, finding: str, status: Status | None = None, /, **values: object) -> "Check":
-        """Return the result for a finding in findings.toml, whose blanks `values` fill.
+        """Return the result for a finding in findings.toml. `values` fill its placeholders.
 
         Give `status` only for a finding that has none in the table.
         """
@@ -117,7 +117,7 @@ def worst(checks: list[Check]) -> Status:
 
 
 class NotExamined(Exception):
-    """Raised by a check that does not apply, or that a fault prevents.
+    """Raised by a check that does not apply, or that cannot run because of a fault.
 
     Another check reports this fault.
     """

@@ -268,7 +268,7 @@ def _addresses(context: CheckContext) -> list[str]:
     remembered = urlsplit(context.directory.remembered_address() or "")
     if remembered.port:
         found.append(f"http://127.0.0.1:{remembered.port}")
-        if remembered.hostname in own_addresses():  # in case it listens only there
+        if remembered.hostname in own_addresses():  # in case the box listens only there
             found.append(f"http://{remembered.netloc}")
     if not isinstance(context.settings, str) and (server := context.settings.server).port:
         found.append(f"http://{_listening_host(server.host)}:{server.port}")

@@ -35,7 +35,7 @@ _SHOWN = 5
 
 
 def permissions(context: CheckContext) -> Check:
-    """Check that files have mode 0600, folders 0700, and the same owner (docs/security.md, S25)."""
+    """Check for file mode 0600, folder mode 0700 and a single owner (docs/security.md, S25)."""
     root = context.directory.root
     owner = root.stat().st_uid
     found = list(_walk(context.directory))
@@ -194,7 +194,7 @@ def backups(context: CheckContext) -> Check:
 
 
 def backup_target(context: CheckContext) -> Check:
-    """Check that backups have been copied to the backup target and that the last copying worked."""
+    """Check that the backup target has a copy of a backup, and that the last attempt succeeded."""
     target = context.known_settings().backup.target
     if not target:
         raise NotExamined

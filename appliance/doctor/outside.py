@@ -30,7 +30,7 @@ NONCE = re.compile(r"[0-9a-f]{32}")
 NONCE_BYTES = 16
 UNREACHABLE = "address_unreachable"
 _DEADLINE_SECONDS = 6.0
-_FIRST_MS = 60_000  # delay of the first check, because the network may not be up at the start
+_FIRST_MS = 60_000  # delay of the first check, because the network may not be up yet
 _EVERY_MS = 10 * 60_000
 _FAILURES = 2  # number of consecutive failures before the alert
 _OK = 200
@@ -102,8 +102,8 @@ def _refuse_certificate(url: str, error: aiohttp.ClientError) -> Check:
 class OutsideWatch:
     """Checks the public address every 10 min, and raises an alert if it fails twice in a row.
 
-    If nothing answers, the alert is raised only if the address has worked since the start. An
-    address that never worked may still work for guests, because some routers do not let local
+    If nothing answers, the alert is raised only if the address has worked since the box started. An
+    address that has never worked may still work for guests, because some routers do not let local
     devices use the public address.
     """
 

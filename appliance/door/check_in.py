@@ -181,7 +181,7 @@ def _first_check_in(
 ) -> FirstCheckIn | None:  # fmt: skip
     if reservation.checked_in_at is not None:
         # The admission at `checked_in_at` may have been undone, so use the first admission that
-        # was not undone.
+        # has not been undone.
         first = find_first_admission(tx, reservation.id)
         at, name, by = first[1:] if first else (reservation.checked_in_at, None, None)
     elif admitted_at is not None:
@@ -286,8 +286,8 @@ _ADMISSION = "s.seq, s.terminal_id, s.at, s.reservation_id, s.result, s.admitted
 class Admission:
     """A scan that a terminal or staff may want to undo.
 
-    `at` is in ms since 1970. `undo` is the verdict of the undo, as JSON, or None if the scan was
-    not undone.
+    `at` is in ms since 1970. `undo` is the verdict of the undo, as JSON, or None if the scan
+    has not been undone.
     """
 
     seq: int
@@ -313,7 +313,7 @@ def find_admission(reader: Reader, terminal_id: str, scan_id: str) -> Admission 
 
 
 def find_last_admission(reader: Reader, reservation_id: str) -> Admission | None:
-    """Return the reservation's latest admission that was not undone, or None."""
+    """Return the reservation's latest admission that has not been undone, or None."""
     sql = f"""SELECT {_ADMISSION}, NULL FROM scan s
               WHERE s.reservation_id = :id AND {_NOT_UNDONE} ORDER BY s.seq DESC LIMIT 1"""  # noqa: S608
     return reader.one(Admission, sql, {"id": reservation_id})
@@ -322,7 +322,7 @@ def find_last_admission(reader: Reader, reservation_id: str) -> Admission | None
 def find_first_admission(
     reader: Reader, reservation_id: str
 ) -> tuple[int, int, str | None, str | None] | None:
-    """Return the reservation's first admission that was not undone, or None.
+    """Return the reservation's first admission that has not been undone, or None.
 
     The result is (row number, ms since 1970, terminal's name, staff member's name).
     """

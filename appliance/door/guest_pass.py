@@ -134,7 +134,7 @@ _SIGNED = struct.Struct(">BB4s8sHHBB")
 _MINUTES_A_DAY = 24 * 60
 _LENGTH = _SIGNED.size + 64  # bytes of a decoded pass: the signed part and the signature
 _PADDING_BITS = 3
-# From the digits of base 32 in RFC 4648 to those of `int(text, 32)`, which is much faster than
+# Maps the base 32 digits of RFC 4648 to those of `int(text, 32)`, which is much faster than
 # `base64.b32decode`.
 _RADIX_32 = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "0123456789ABCDEFGHIJKLMNOPQRSTUV")
 _PASS_FORM = re.compile(r"SVC1[A-Z2-7]{134}[AIQY]")  # the last three bits are padding and are 0

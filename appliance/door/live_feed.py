@@ -53,7 +53,7 @@ class Change:
 
     @property
     def number(self) -> int:
-        """The number in `position`. It starts at 0 with the box and increases with each change."""
+        """The number in `position`. It is 0 when the box starts, and each change increases it."""
         return int(self.position.partition("-")[2])
 
 
@@ -111,7 +111,7 @@ class Listener:
     def drop(self) -> None:
         """End the listener and discard its queue.
 
-        Call this when a terminal's role was changed, because the new role may not be allowed to see
+        Call this when a terminal's role has changed, because the new role may not be allowed to see
         the queued changes.
         """
         self._waiting.clear()
@@ -153,9 +153,9 @@ class Feed:
     ) -> Listener:
         """Add a listener for the changes that `wants` accepts.
 
-        The listener first gets the totals. If it passes its last position as `after`, it gets the
-        missed changes before the totals, or a `reset` if the feed no longer has them. Raises
-        Unavailable if the box is stopping.
+        The listener gets the current totals, then all further changes. A listener that passes its
+        last position as `after` first gets the changes that it missed, or a `reset` if the feed no
+        longer has them. Raises Unavailable if the box is stopping.
         """
         listener = Listener(owner, wants)
         async with self._lock:  # no batch is sent while the lock is held, so changes stay in order

@@ -53,7 +53,7 @@ class Reading:
     read_hash: bytes | None = None
 
 
-UNREAD = Reading("other")  # of a scan whose text has not been looked up yet
+UNREAD = Reading("other")  # for a scan whose text has not been looked up yet
 
 
 @dataclass(frozen=True, slots=True)

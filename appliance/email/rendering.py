@@ -42,8 +42,8 @@ from appliance.venue.model import Venue, find_table, find_zone, get_venue, minut
 
 # The sender in previews if no sender is set.
 _NO_SENDER = Address("", "letters", "venuebox.invalid")
-# Pixels per module of the QR code. Emails show the image at half its size, so that it is also sharp
-# on screens with a high resolution.
+# Pixels per module of the QR code. Emails show the image at half its size, so that it is sharp on
+# high-resolution screens too.
 _PASS_SCALE = 10
 _NOT_IN_ADDRESSES = re.compile(r"""[\s<>()\[\]\\,;:"'@\x00-\x1f\x7f-\x9f]""")
 _ADDRESS_DELIMITERS = re.compile(r'[()<>\[\]:;@\\,"=?]')
@@ -123,8 +123,7 @@ class Composer:
         have a calendar file attached.
 
         If there is no valid sender, the email has a placeholder address as its sender and is only a
-        preview. Raises UnusableAddress if the
-        recipient's address cannot be used.
+        preview. Raises UnusableAddress if the recipient's address cannot be used.
         """
         language = load_languages().get(contents.email.language)
         values, kind = _template_values(contents, language), contents.email.kind
@@ -145,7 +144,7 @@ class Composer:
         message.set_content(text.render(values))
         message.add_alternative(html.render(values), subtype="html")
         if contents.stop_url:
-            # Raw, because folding would encode a long URL, which email clients then do not find.
+            # Raw, because folding would encode a long URL, and email clients would not find it.
             message.set_raw("List-Unsubscribe", f"<{contents.stop_url}>")
             if contents.stop_url.startswith("https:"):  # one-click unsubscribe (RFC 8058)
                 message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"

@@ -49,8 +49,8 @@ class SmtpSender:
 
     # Time limit in seconds for the steps before DATA.
     envelope_within = 60.0
-    # Time limit in seconds for DATA. With a shorter limit, the box could give up, although the
-    # server accepts the email a little later, and then send it again (RFC 5321, 4.5.3.2.6).
+    # Time limit in seconds for DATA. With a shorter limit, the box could give up shortly before the
+    # server accepts the email, and would then send it a second time (RFC 5321, 4.5.3.2.6).
     data_within = 600.0
 
     def __init__(self, settings: MailSettings, tls: ssl.SSLContext | None = None) -> None:

@@ -45,10 +45,9 @@ def record_email_attempt(tx: Transaction, email_id: str, outcome: Outcome) -> No
     """Record an attempt to send an email, and set when to try again.
 
     An email is retried until the reservation's evening is over. Only a waiting email changes, so
-    an outcome that is recorded twice counts once. A failure of the mail server, or a
-    mistake in its settings, creates an alert, and no other email is retried for a minute. The alert
-    ends when the server accepts an email, or rejects one for a reason that concerns only that
-    email.
+    an outcome that is recorded twice counts once. A failure of the mail server, or a mistake in its
+    settings, creates an alert, and no other email is retried for a minute. The alert ends when the
+    server accepts an email, or rejects one for a reason that concerns only that email.
     """
     email = find_email(tx, email_id)
     if email is None or email.state != "waiting":
@@ -70,7 +69,7 @@ def record_email_attempt(tx: Transaction, email_id: str, outcome: Outcome) -> No
 
 
 def resume_emails(tx: Transaction) -> None:
-    """Try emails again at once that failed because of the settings, which may be corrected now.
+    """Retry now the emails that failed because of the settings, which may have been corrected.
 
     If no email is waiting, delete the alerts about the mail server.
     """
@@ -105,7 +104,7 @@ def _update_alerts(tx: Transaction, outcome: Outcome) -> None:
 class EmailWorker:
     """Sends one environment's emails. Use it only in the event loop that started it."""
 
-    answer_within = 5.0  # longest time that a booking request waits for its email to be sent, in s
+    answer_within = 5.0  # maximum wait of a booking request for its email, in seconds
 
     def __init__(self, environment: Environment, server: SmtpSender | None = None) -> None:
         """Create a worker. `server` defaults to the mail server in the settings.
@@ -131,7 +130,7 @@ class EmailWorker:
         )  # fmt: skip
 
     async def start(self) -> None:
-        """Prepare the waiting emails, and start to listen for new emails."""
+        """Prepare the waiting emails, and start listening for new emails."""
         if self._server is not None:
             self._environment.database.on_commit(self._on_commit)
             with suppress(Unavailable):  # the disk may be full
@@ -161,7 +160,7 @@ class EmailWorker:
         return "sent" if done and waiter.result() else "failed"
 
     def wake(self) -> None:
-        """Start to send the emails that are due, unless sending is in progress."""
+        """Start sending the emails that are due, unless sending is in progress."""
         if self._server is not None and self._round is None and not self._closed:
             self._round = asyncio.get_running_loop().create_task(self._send_round(self._server))
 
@@ -193,7 +192,7 @@ class EmailWorker:
     async def _send_round(self, server: SmtpSender) -> None:
         """Send emails one after another until none is due.
 
-        Then, calls to `send_now` that still wait return `failed`: the mail server does not work.
+        Calls to `send_now` that are still waiting at the end return `failed`.
         """
         try:
             while not self._closed:

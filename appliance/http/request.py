@@ -38,8 +38,8 @@ SEARCH_PHONES: web.AppKey[RateLimit] = web.AppKey("search phones", RateLimit)
 """The rate limit for phone number searches, by terminal id."""
 RECHECK_AUTHORISATION: web.RequestKey[Callable[[web.Request], object]] = web.RequestKey("still may")
 """A function that raises an error if the caller's access has been revoked since the request began.
-Unset on public routes. The request is its argument, because a function that contained the request
-would form a reference cycle with it."""
+Unset on public routes. The request is passed as an argument, because a function that captured the
+request would form a reference cycle with it."""
 
 
 def recheck_authorisation(request: web.Request) -> None:
@@ -265,9 +265,9 @@ def is_from_our_page(request: web.Request, base: str) -> bool:
 # Client addresses
 
 BY_RELAY = "by relay"
-"""The transport's extra information that is True if a connection came through the relay. The relay
-then reports the client's address. It could report a false one, even an address in the local
-network, so such a client never counts as local."""
+"""The name in a transport's extra information that is set to True if the connection came through
+the relay. The relay then reports the client's address. It could report a false one, even an address
+in the local network, so such a client never counts as local."""
 Networks = Sequence[IPv4Network | IPv6Network]
 # Some proxies append the port. An IPv6 address is then enclosed in brackets (RFC 7239, 6).
 _WITH_PORT = re.compile(r"\[([^\]]*)\](?::\d+)?|([^:]*):\d+")

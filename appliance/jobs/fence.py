@@ -30,7 +30,7 @@ EVERY_MS = 60_000
 FIRST_MS, _FIRST_CHECKS = 10_000, 3
 _START_SECONDS = 5.0
 _LOOK_EVERY = 5  # every fifth check also looks for boxes on the network
-_SLACK_MS = 600_000  # how much earlier the databases were copied than the backup's name says
+_SLACK_MS = 600_000  # longest time from copying the databases to the time in the backup's name
 
 # Finds the markers of the venue's other boxes on the network.
 Look = Callable[[RecoveryKey, fence.Installation], Awaitable[list[fence.Marker]]]

@@ -221,7 +221,7 @@ class NightlyWork:
 
 
 async def _back_up(box: Box, *, is_frequent: bool = False) -> None:
-    """Make a backup. Raise or drop the alerts that there is none and that a new kit is needed.
+    """Make a backup, and raise or drop the alerts NO_BACKUP and NEW_KEY.
 
     Raises OperatorError if the backup fails.
     """

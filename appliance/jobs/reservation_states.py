@@ -58,7 +58,7 @@ def stop_reminders(tx: Transaction, reservation_id: str) -> None:
 
 
 def _reminders(reader: Reader, hours: int) -> Iterator[tuple[int, str]]:
-    """Yield (due time in ms since 1970, reservation id) for each reminder that was not yet sent.
+    """Yield (due time in ms since 1970, reservation id) for each reminder not yet sent.
 
     The reminders are sorted by the evening's date, then by the reservation's start.
     """
