@@ -234,6 +234,20 @@ async def test_the_same_days_are_closed_once_with_the_last_reason(running, manag
     assert [closing.reason for closing in closings] == ["Mariage"]
 
 
+async def test_a_reservation_that_fits_in_no_way_is_listed_once(running, manager):
+    await guest(running, date=NEXT_SATURDAY)
+    for path, form in (
+        ("/portal/venue/closings", {"first": NEXT_SATURDAY}),
+        (T1, await table_form(manager, bookable="")),
+    ):
+        _, page, _ = await manager.post(path, form)
+        await manager.post(path, {**form, "accepted": field(page, "accepted")})
+
+    page = (await manager.get("/portal/venue"))[1]
+
+    assert "1 upcoming reservation no longer fits the venue" in page
+
+
 @pytest.mark.parametrize("role", ["door", "owner"])
 async def test_a_closed_evening_says_so_on_the_board_and_offers_no_cell(running, role):
     await close_days(running, NEXT_SATURDAY)
