@@ -109,6 +109,19 @@ async def test_a_table_without_reservations_goes_and_a_used_one_stays(running, m
     assert await numbers(running.live) == ["T1", "T3", "T4", "T5", "T6"]
 
 
+async def test_a_refused_removal_shows_what_is_stored(running, manager):
+    await guest(running)
+    slot = f"/portal/venue/slots/{(await slots_of(running))['19:30'].id}"
+
+    for path, ticks in ((T1, 1), (slot, 7)):
+        before = (await manager.get(path))[1]
+        status, page, _ = await manager.post(f"{path}/remove", {"seen": "stale"})
+
+        assert status == 409
+        assert before.count(" checked") == page.count(" checked") == ticks
+        assert field(page, "seen") == field(before, "seen")
+
+
 async def test_ten_managers_edit_one_table_at_once_and_one_wins(running, manager):
     table = await running.live.database.read(get_table, table_id("T1"))
     forms = [await table_form(manager, name=f"Nom {n}") for n in range(10)]
