@@ -51,8 +51,12 @@ class Language:
         return str(self.locale.text_direction)
 
     def gettext(self, message: str, /, **values: object) -> str:
-        """Translate `message` and replace each `%(name)s` with the value from `values`."""
-        return self.words.gettext(message) % values
+        """Translate `message` and replace each `%(name)s` with the value from `values`.
+
+        Without `values`, a `%` has no meaning: the message may be the text of an error.
+        """
+        text = self.words.gettext(message)
+        return text % values if values else text
 
     def plain(self, message: str, /, **values: object) -> str:
         """Translate `message`, then replace no-break spaces and curly apostrophes with plain ones.

@@ -44,7 +44,7 @@ from web.portal.box import steps_of
 from web.portal.cookies import LIVE, describe_device
 from web.portal.forms import Form, date_parameter, number_parameter
 from web.portal.guard import actor_of, id_of, runs, write_as_staff
-from web.portal.responses import language_of, portal_page, see_other, send_file
+from web.portal.responses import REFUSED, language_of, portal_page, see_other, send_file
 
 _KEY_DAYS_MAX = 365  # the page suggests a new signing key after a year
 
@@ -59,6 +59,7 @@ async def show_door(request: web.Request) -> web.Response:
         "results": _result_words(language_of(request)),
         "version_of": _describe_version,
         "steps": await steps_of(request),
+        "rejected": request.path.rpartition("/")[2] if REFUSED in request else "",
     }
     return portal_page(request, "portal/door/door.html", values)
 

@@ -347,12 +347,13 @@ def _days(request: web.Request) -> dict[str, object]:
     """Return template values for the weekday check boxes.
 
     `week` contains (number, short name) for each day, starting with Monday. `ticked` contains the
-    numbers that were selected in a rejected form, or is None if no form was rejected.
+    numbers that were selected in a rejected form, or is None if no form with days was rejected.
     """
+    has_days = REFUSED in request and "start" in request[FORM].typed()
     names = language_of(request).locale.days["stand-alone"]["abbreviated"]
     return {
         "week": [(day, str(names[(day - 1) % 7])) for day in _WEEK],
-        "ticked": request[FORM].all("days") if REFUSED in request else None,
+        "ticked": request[FORM].all("days") if has_days else None,
     }
 
 

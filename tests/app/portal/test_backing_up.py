@@ -83,15 +83,15 @@ async def test_a_failed_backup_is_shown_and_may_be_tried_again(
     running, tmp_path, monkeypatch, manager
 ):
     def make(maker, **_):
-        write_record(tmp_path, Record(trouble="no room <b>"))
-        raise OperatorError("no room <b>")
+        write_record(tmp_path, Record(trouble="100% full <b>"))
+        raise OperatorError("100% full <b>")
 
     monkeypatch.setattr(Maker, "make", make)
 
     await manager.post(PART)
     part = await when_made(manager)
 
-    assert "no room &lt;b&gt;" in part
+    assert "100% full &lt;b&gt;" in part
     assert f'action="{PART}"' in part
 
 

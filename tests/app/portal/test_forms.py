@@ -67,7 +67,7 @@ def value_of(page: str, name: str) -> str:
      ("venue/slots", {key: SLOT[key] for key in ("name", "start", "end")}, "days"),
      ("venue/closings", {"first": "2026-12-26", "last": "2026-12-24", "reason": "x"}, "last"),
      ("venue/closings", {"first": "2026-12-24", "last": "", "reason": LONG}, "reason"),
-     ("door/pair", {"name": "", "role": "scan"}, "name"),
+     ("door/pair", {"once": "of the page", "name": "", "role": "scan"}, "name"),
      ("box/mail", {**MAIL, "port": "smtp"}, "port"),
      ("box/mail", {**MAIL, "security": "much"}, "security"),
      ("box/mail", {**MAIL, "sender": ""}, "sender"),

@@ -109,6 +109,19 @@ async def test_a_table_without_reservations_goes_and_a_used_one_stays(running, m
     assert await numbers(running.live) == ["T1", "T3", "T4", "T5", "T6"]
 
 
+async def test_a_refused_removal_shows_what_is_stored(running, manager):
+    await guest(running)
+    slot = f"/portal/venue/slots/{(await slots_of(running))['19:30'].id}"
+
+    for path, ticks in ((T1, 1), (slot, 7)):
+        before = (await manager.get(path))[1]
+        status, page, _ = await manager.post(f"{path}/remove", {"seen": "stale"})
+
+        assert status == 409
+        assert before.count(" checked") == page.count(" checked") == ticks
+        assert field(page, "seen") == field(before, "seen")
+
+
 async def test_ten_managers_edit_one_table_at_once_and_one_wins(running, manager):
     table = await running.live.database.read(get_table, table_id("T1"))
     forms = [await table_form(manager, name=f"Nom {n}") for n in range(10)]
@@ -232,6 +245,20 @@ async def test_the_same_days_are_closed_once_with_the_last_reason(running, manag
 
     closings = await running.live.database.read(list_closings)
     assert [closing.reason for closing in closings] == ["Mariage"]
+
+
+async def test_a_reservation_that_fits_in_no_way_is_listed_once(running, manager):
+    await guest(running, date=NEXT_SATURDAY)
+    for path, form in (
+        ("/portal/venue/closings", {"first": NEXT_SATURDAY}),
+        (T1, await table_form(manager, bookable="")),
+    ):
+        _, page, _ = await manager.post(path, form)
+        await manager.post(path, {**form, "accepted": field(page, "accepted")})
+
+    page = (await manager.get("/portal/venue"))[1]
+
+    assert "1 upcoming reservation no longer fits the venue" in page
 
 
 @pytest.mark.parametrize("role", ["door", "owner"])
