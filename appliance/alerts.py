@@ -175,7 +175,7 @@ class Alerts:
             except Unavailable:
                 self._changed = dict.fromkeys([*changes, *self._changed])
                 break
-            except Exception as error:  # noqa: BLE001 - logged, and retried with the next change
+            except Exception as error:  # noqa: BLE001 - these changes are lost, later ones are not
                 log_exception("alerts: write", error)
             finally:
                 self._being_written = frozenset()
