@@ -43,7 +43,7 @@ async def throughput(folder: Path, sinks: Sinks, events: int) -> float:
 def _bodies(reader: Any) -> list[bytes]:
     """A hundred of the bodies that are queued."""
     [endpoint_id] = reader.row("SELECT id FROM endpoint LIMIT 1")
-    found = islice(iterate_untried(reader, endpoint_id, 0), 100)
+    found = islice(iterate_untried(reader, endpoint_id, after=0, backlog_end=0), 100)
     venue, endpoint = get_venue(reader), get_endpoint(reader, endpoint_id)
     return [
         event_body(d, find_reservation(reader, d.reservation_id or ""), venue, endpoint)
