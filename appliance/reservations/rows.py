@@ -161,7 +161,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class Payment:
-    """A payment. `amount` is in whole currency units. A voided payment is not added to totals."""
+    """A payment. `amount` is in whole currency units. Totals do not include voided payments."""
 
     id: str
     at: int

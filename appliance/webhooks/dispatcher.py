@@ -153,8 +153,8 @@ class OfflineGate:
         `external_hosts` are the hosts of all receivers outside the venue's network. For a failed
         connection to one of them, this is true if the system has no default route. It is also true
         if no external endpoint has responded for a minute, and either two hosts failed recently,
-        or the only host failed with no route or a DNS error. For a local receiver, this is true
-        if this machine has no route to it.
+        or there is only one host and the error was `no_route` or `dns_temp`. For a local receiver,
+        this is true if this machine has no route to it.
         """
         now = self._uptime.milliseconds()
         if client.is_local:
