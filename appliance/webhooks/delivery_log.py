@@ -1,8 +1,8 @@
 """The delivery log: pages, attempts, retention, and replay of deliveries.
 
 Each page starts after the last row of the previous page, so new deliveries do not move its rows.
-Retention finds rows with readers, then deletes them with the writer in batches. All instants are in
-ms since 1970. A replayed delivery counts as a retry that is due now, not as a new delivery.
+Retention finds rows using readers, then deletes them in batches using the writer. All instants are
+in ms since 1970. A replayed delivery counts as a retry that is due now, not as a new delivery.
 """
 
 import json

@@ -163,8 +163,8 @@ def restrict_references(
 ) -> None:
     """Choose whether events contain `externalRef` only for the endpoint's own reservations.
 
-    An endpoint's own reservations are those created with a key of its lineage. The choice applies
-    from the next attempt. Raises NotFound if the endpoint is unknown.
+    An endpoint's own reservations are those created with a key of its lineage. The choice takes
+    effect with the next attempt. Raises NotFound if the endpoint is unknown.
     """
     if get_endpoint(tx, endpoint_id).own_refs != int(own_refs):
         _change(tx, endpoint_id, "endpoint_references_chosen", actor, own_refs=int(own_refs))
@@ -232,7 +232,7 @@ _OVERLAP_MS = 24 * 3600 * 1000
 def roll_secret(
     tx: Transaction, keyring: Keyring, endpoint_id: str, *, actor: str = CONSOLE
 ) -> str:
-    """Issue and return a new secret. The previous secret also stays in use for 24 hours.
+    """Issue and return a new secret. The previous secret stays in use alongside it for 24 hours.
 
     At most two secrets are in use at a time. If the secret is rolled again within 24 hours, the
     oldest secret is revoked at once. Raises NotFound if the endpoint is unknown.

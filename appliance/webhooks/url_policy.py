@@ -383,9 +383,9 @@ def _look_up(host: str) -> Sequence[IpAddress] | OSError:
 def is_own_address(address: IpAddress) -> bool:
     """Whether this machine has the address, or a public IPv6 address in the same /64 network.
 
-    The kernel sends packets to such an address from the address itself or from its /64 network.
-    That network also contains the venue's router and printers, which the router protects from the
-    internet but not from this machine.
+    When sending to such an address, the kernel picks a source address that is the same or in the
+    same /64 network. That network also contains the venue's router and printers, which the router
+    protects from the internet but not from this machine.
     """
     source = source_address(str(address))
     is_public_six = address.version == 6 and reach_of(address) is Reach.PUBLIC
