@@ -428,7 +428,7 @@ class Dispatcher:
         for queue in queues:
             queue.resume()
         if not any(queue.offline for queue in self._queues.values()):
-            self._alerts.end(OFFLINE, "the box is online again, so webhooks are sent")
+            self._alerts.end(OFFLINE, "the box is online again, so webhooks are sent again")
 
     def _record(
         self, attempt: _Attempt, outcome: Outcome | None, duration_ms: int = 0
@@ -474,7 +474,7 @@ class Dispatcher:
         if stuck:
             self._alerts.begin(UNWRITTEN, "webhook results cannot be written, so webhooks wait")
         else:
-            self._alerts.end(UNWRITTEN, "webhook results are written again")
+            self._alerts.end(UNWRITTEN, "webhook results can be written again")
             self._catch_up()
 
     def _set_alarm(self, at: int | None) -> None:

@@ -107,7 +107,7 @@ class Recorder:
                 if self._closing.is_set():
                     break
                 if not stuck:
-                    log.warning("webhooks: outcomes cannot be written, so sending pauses")
+                    log.warning("webhooks: outcomes cannot be written, so sending is paused")
                     stuck = True
                     self._on_stuck(stuck)
                 await self._pause(_AGAIN_SECONDS)
