@@ -43,7 +43,7 @@ class Answer:
 
 
 Decide = Callable[[str], Coroutine[Any, Any, Answer]]
-ARRIVALS = 1  # number of people admitted per scan, because a turnstile lets one person through
+ARRIVALS = 1  # people admitted per scan, because a turnstile lets one person through at a time
 TROUBLE = Answer("grey", "error", sentence="Incident : scannez de nouveau.")
 
 
