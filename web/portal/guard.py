@@ -35,7 +35,10 @@ T = TypeVar("T")
 
 
 def guarded(route: PortalRoute, services: Services, live: Environment) -> Handler:
-    """Wrap the route's handler in the access check. `live` stores all staff accounts."""
+    """Wrap the route's handler in the access check.
+
+    `live` is the live environment, which stores all staff accounts.
+    """
 
     async def handle(request: web.Request) -> web.StreamResponse:
         request[ENVIRONMENT] = services.environment

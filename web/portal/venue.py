@@ -154,10 +154,7 @@ async def show_table(request: web.Request) -> web.Response:
 
 
 async def edit(request: web.Request, form: Form) -> web.Response:
-    """`POST …/tables/{id}`: save the table.
-
-    If reservations are affected, ask for confirmation instead.
-    """
+    """`POST …/tables/{id}`: save a table, or ask for confirmation if reservations are affected."""
     table_id, seen = id_of(request), form.text("seen", 64)
     entry = form.fill(request[ENVIRONMENT].database.peek(get_table, table_id))
     entry = replace(entry, name=entry.name or entry.number)
@@ -191,16 +188,16 @@ async def add_one_slot(request: web.Request, form: Form) -> web.Response:
 
 
 async def edit_one_slot(request: web.Request, form: Form) -> web.Response:
-    """`POST …/slots/{id}`: save the slot, or ask for confirmation if reservations are affected."""
+    """`POST …/slots/{id}`: save a slot, or ask for confirmation if reservations are affected."""
     return await _save_or_ask(
         request, "/venue/slots", edit_slot, id_of(request), form.text("seen", 64), _slot(form)
     )
 
 
 async def remove_one_slot(request: web.Request, form: Form) -> web.Response:
-    """`POST …/slots/{id}/remove`: remove a slot.
+    """`POST …/slots/{id}/remove`: remove a slot, or first ask for confirmation.
 
-    If reservations are affected, ask for confirmation instead.
+    Asks for confirmation if reservations are affected.
     """
     seen = form.text("seen", 64)
     return await _save_or_ask(request, "/venue/slots", remove_slot, id_of(request), seen)

@@ -213,7 +213,7 @@ class BoxFiles(asyncssh.SFTPServer):
         return data
 
     async def write(self, file_obj: object, offset: int, data: bytes) -> int:
-        """Write within the box's rate limit. Refuses if the quota is reached or the disk is full."""
+        """Write within the box's rate limit. Fails if the quota is reached or the disk is full."""
         await self._traffic.spend("bytes_in", len(data), self._rate)
         self._check()
         handle = cast("IO[bytes]", file_obj).fileno()
