@@ -236,7 +236,7 @@ def sample_event(event_type: str) -> Schema:
 def describe_callbacks() -> dict[str, Schema]:
     """Return a callback for each event type. Raises KeyError if a type has no description.
 
-    Callbacks are used instead of the section `webhooks`, because openapi-generator turns that
+    Callbacks are used instead of OpenAPI's `webhooks` section, because openapi-generator turns that
     section into invalid Python and TypeScript.
     """
     return {

@@ -238,7 +238,7 @@ def _show_once(request: web.Request, path: str, subject: str, secret: str) -> we
 
 
 def _scopes_kind(key: ApiKey) -> str:
-    """Return which scopes the key has: `all`, `read` (read-only) or `chosen` (a selection)."""
+    """Return the key's kind of scopes: `all`, `read` (read-only) or `chosen` (a selection)."""
     if key.scopes == SCOPES:
         return "all"
     return "read" if key.scopes == READ_ONLY_SCOPES else "chosen"
