@@ -182,8 +182,8 @@ async def decide_code(
     """
     database, by_name = environment.database, terminal.may("search")
     read = environment.keyring, environment.name, code
-    # A pass is found quickly through an index, so it is read at once. Typed text may need a slow
-    # search, which runs in a reader thread.
+    # A pass is found quickly through an index, so it is looked up in the event loop. Typed text may
+    # need a slow search, which runs in a reader thread.
     if len(code) >= TEXT_LENGTH:
         reading = database.peek(look_up_code, *read, by_name=by_name)
     else:
