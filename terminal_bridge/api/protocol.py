@@ -90,8 +90,8 @@ def _identify(request: web.Request, role: str) -> Terminal:
 def cookie_name(environment: Environment) -> str:
     """Return the name of the environment's cookie.
 
-    Each environment has its own cookie name, because both use the same host and a browser sends a
-    `__Host-` cookie to all paths of a host.
+    Each environment has its own cookie name, because the environments share a host and a browser
+    sends a `__Host-` cookie to every path on that host.
     """
     return f"__Host-venuebox-terminal{'' if environment.name == 'live' else '-test'}"
 
