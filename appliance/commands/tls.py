@@ -139,13 +139,14 @@ def obtain(arguments: argparse.Namespace, console: cli.Console) -> int:
             "another attempt now could exceed the authority's rate limits. The box allows 4 "
             "attempts an hour, and none within 2 days of a success. Try again later."
         )
+    before = acme.read_state(folder).ended_at
     atomic_write(folder / acme.REQUESTED, b"")
     if not wake_box(directory.wakeup_pipe):
         (folder / acme.REQUESTED).unlink()
         raise OperatorError(
             "the box is not running, so it cannot answer the authority. Start the box first."
         )
-    ended = _wait_for_end(folder, acme.read_state(folder).ended_at)
+    ended = _wait_for_end(folder, before)
     problem = acme.alert_of(ended)
     if problem is not None:
         raise OperatorError(_explain(problem))

@@ -3,6 +3,9 @@
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from appliance.commands import tls
+from appliance.core.files import write_json
+from appliance.tls.acme import REQUESTED, State
 from appliance.tls.authority import names_in
 from appliance.tls.certificates import AUTHORITY, IMPORTED, LEAF, OBTAINED, read_certificate
 from tests.unit.commands.conftest import VENUE
@@ -137,6 +140,22 @@ def test_nothing_is_asked_of_an_authority_unless_the_box_runs_under_a_public_nam
     shown = box.json("tls", "show")["acme"]
     assert shown["name"] == ("box.example" if url.endswith("example") else None)
     assert (shown["nextAttemptAt"] is None) == (shown["name"] is None)
+
+
+def test_an_attempt_that_ends_at_once_is_not_missed(box, monkeypatch):
+    box("tls", "renew")
+    turn_on(box)
+
+    def wake_box(_pipe):
+        (box.data / "tls" / REQUESTED).unlink()
+        state = State(("box.example", "", ""), ended_at=1, reason="no_answer")
+        write_json(box.data / "tls" / "acme.json", state)
+        return True
+
+    monkeypatch.setattr(tls, "wake_box", wake_box)
+    monkeypatch.setattr(tls, "_OBTAIN_SECONDS", 0)
+
+    assert "box.example" in box.complaint("tls", "obtain")
 
 
 def test_what_acme_obtained_is_forgotten_only_after_acme_was_turned_off(box, brought):
