@@ -26,6 +26,8 @@ from appliance.core.files import atomic_file
 from appliance.database.database import Database
 from appliance.door.check_in import check_in, check_in_by_staff, undo_by_staff, undo_check_in
 from appliance.door.offline_sync import sync_scans
+from appliance.staff.sign_in import begin_sign_in, note_wrong_password
+from appliance.staff.two_factor import pass_password, verify_second_factor
 
 # End the process if the loop is stuck for this many seconds (docs/promises.md, G10).
 PATIENCE = 30.0
@@ -167,10 +169,12 @@ NAME = "ballast"
 _MIB = 1 << 20
 _LOOK_SECONDS = 1.0  # while the disk is full, check for free space at this interval
 
-# The actions that are accepted while the disk is full.
-_CHECK_IN_ACTIONS: frozenset[Callable[..., Any]] = frozenset(
-    {check_in, check_in_by_staff, undo_by_staff, undo_check_in, sync_scans}
-)
+# The actions that are accepted while the disk is full: check-ins, and staff signing in to see why
+# everything else is refused.
+_ESSENTIAL_ACTIONS: frozenset[Callable[..., Any]] = frozenset({
+    check_in, check_in_by_staff, undo_by_staff, undo_check_in, sync_scans,
+    begin_sign_in, pass_password, verify_second_factor, note_wrong_password,
+})  # fmt: skip
 
 
 class DiskReserve:
@@ -221,7 +225,7 @@ class DiskReserve:
             return False
         log.error(
             "disk reserve: the disk is full, so the reserve was deleted and only "
-            "check-ins are accepted"
+            "check-ins and sign-ins are accepted"
         )
         return True
 
@@ -237,7 +241,7 @@ class DiskReserve:
         """
         self._databases = list(databases)
         for database in self._databases:
-            database.go_first(_CHECK_IN_ACTIONS, self._make_room)
+            database.go_first(_ESSENTIAL_ACTIONS, self._make_room)
         if self._released and not self._path.exists():
             self._accept_only_check_ins()
         else:

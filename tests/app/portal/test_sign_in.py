@@ -1,6 +1,8 @@
 import pytest
 from yarl import URL
 
+from appliance.jobs import watchdog
+from appliance.jobs.watchdog import DiskReserve
 from appliance.staff.sign_in import IDLE_MILLISECONDS, LONGEST_MILLISECONDS, sign_in_delay
 from tests.app.portal.people import FROM_OURS, PASSWORD, an_account
 
@@ -103,6 +105,23 @@ async def test_the_owners_own_browser_is_not_locked_out_by_strangers(running):
 
 
 @pytest.mark.proves("S9")
+async def test_a_full_disk_lets_staff_sign_in_and_see_why_all_else_is_refused(
+    running, tmp_path, monkeypatch
+):
+    await an_account(running)
+    monkeypatch.setattr(watchdog, "_LOOK_SECONDS", 3600)
+    reserve = DiskReserve(tmp_path)
+    assert reserve.make()
+    assert reserve.release()
+    reserve.start(each.database for each in running.box.environments)
+
+    status, _, _, cookies = await sign_in(running)
+
+    assert running.live.database.is_full
+    assert (status, len(cookies)) == (303, 2)
+    await reserve.close()
+
+
 def test_the_wait_grows_to_a_quarter_of_an_hour_and_no_further():
     seconds = [sign_in_delay(wrong) // 1000 for wrong in (0, 4, 5, 6, 7, 9, 10, 1000)]
     assert seconds == [0, 0, 30, 60, 120, 480, 900, 900]
