@@ -51,7 +51,7 @@ _MORE_TIME = f"EXTEND_TIMEOUT_USEC={10 * 60 * 1_000_000}"
 _UMASK = 0o077
 _BACKLOG = 1024
 _ACCEPTED_AT_ONCE = 16
-# A shutdown, including these times and closing the databases, must take less than 10 s.
+# The longest times for the steps of a shutdown. With closing the databases, it takes about 10 s.
 _DRAIN_SECONDS = 5.5  # longer than the 5 s that a booking may wait for the mail server
 _CLEAN_UP_SECONDS = 4.0
 _CUT_OFF_SECONDS = 0.5

@@ -282,7 +282,7 @@ def peer_of(request: web.Request, proxies: Networks) -> str:
     """Return the client's address.
 
     This is the address of the connection. If the connection comes from a trusted proxy, it is the
-    last address in X-Forwarded-For that is not a trusted proxy's.
+    last address in X-Forwarded-For that is not a trusted proxy's, or the first if all of them are.
     """
     # Read all lines of the header. The client's own line may be forged, and some proxies add a
     # separate line after it.

@@ -237,5 +237,6 @@ def _check_policies(policies: dict[str, Any] | None) -> None:
         json.dumps(policies, allow_nan=False)
     except (RecursionError, TypeError, ValueError):
         raise OperatorError(
-            "policies in the venue file must contain only strings, numbers, booleans and arrays"
+            "policies in the venue file may contain only strings, numbers, booleans, arrays and "
+            "tables"
         ) from None
