@@ -145,7 +145,7 @@ def obtain(arguments: argparse.Namespace, console: cli.Console) -> int:
         raise OperatorError(
             "the box is not running, so it cannot answer the authority. Start the box first."
         )
-    ended = _wait_for_end(folder, acme.read_state(folder).ended_at)
+    ended = _wait_for_end(folder, plan.state.ended_at)
     problem = acme.alert_of(ended)
     if problem is not None:
         raise OperatorError(_explain(problem))
