@@ -33,7 +33,7 @@ class Links:
 
     @property
     def inside(self) -> str:
-        """The base URL, with the prefix, on the local network.
+        """The base URL on the local network, including the prefix.
 
         Uses `app_url` if it is set and not public. Otherwise, uses `address`.
         """
