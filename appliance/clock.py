@@ -160,7 +160,7 @@ class ClockMark:
     """The stored state of the clock.
 
     `at` is the latest confirmed instant, in ms since 1970. `offset` is the clock minus the uptime,
-    in ms, when the clock was last trusted. `boot` is the id of the boot at that time.
+    in ms, when the clock was last trusted. `boot` is the id of the boot to which `offset` applies.
     """
 
     at: int
@@ -219,7 +219,7 @@ class BoxClock:
 
         `newest` is the latest timestamp in the database, in ms since 1970. The argument
         `stepped_far` is the value from before the restart. Unless `mark` is from the current boot,
-        the attribute `stepped_far` is also set if the clock is over 40 days later than `newest`,
+        the attribute `stepped_far` is also set if the clock is over 40 days ahead of `newest`,
         because the clock may have stepped while the box was off.
         """
         with self._lock:

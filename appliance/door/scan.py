@@ -59,7 +59,7 @@ UNREAD = Reading("other")  # for a scan whose text has not been looked up yet
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A scan. Scans from the same terminal with the same `id` are the same scan.
+    """A scan. If a terminal sends the same `id` again, it is the same scan.
 
     - `arrivals`: the number of people at the door, or None for all who have not arrived yet.
     - `reason`: the reason that staff gave for overriding a refusal or undoing an admission.
@@ -67,7 +67,7 @@ class Scan:
     - `device_at`: the time on the terminal's clock, in ms since 1970.
     - `staff`: the staff member who checks in the party from the portal.
     - `shown`: the result that the terminal showed. None unless the scan was offline.
-    - `happened_at`: the time of an offline scan on the box's clock, in ms since 1970.
+    - `happened_at`: the time of an offline scan by the box's clock, in ms since 1970.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""The nightly jobs, backups between them, and copies of backups at the backup target.
+"""The nightly jobs, the backups made between them, and the copies at the backup target.
 
 The nightly jobs run in this order: retention, vacuum, integrity check, backup.
 """
@@ -216,7 +216,7 @@ class NightlyWork:
         return None if is_late or record.trouble else 0
 
     async def note_overdue(self) -> None:
-        """Raise the alert if the latest backup is older than 30 hours, otherwise drop the alert."""
+        """Raise the alert if no backup passed a trial restore in 30 hours, otherwise drop it."""
         due = await self._box.live.database.read(self._overdue_at)
         trouble = read_record(self._box.directory.root).trouble
         why = f" ({trouble})" if trouble else ""

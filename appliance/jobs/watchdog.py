@@ -88,7 +88,7 @@ class Watchdog:
         self._thread.join()
 
     def _wrap_selector(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wrap the loop's selector to record when the loop is idle. asyncio has no hook for it."""
+        """Wrap the selector to record when the loop is idle. asyncio has no hook for this."""
         selector: Any = loop._selector  # type: ignore[attr-defined] # noqa: SLF001
         wait = selector.select
 
