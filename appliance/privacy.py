@@ -1,9 +1,9 @@
 """Guests' data: export, erasure on demand or by age, and the erasure list (Moroccan law 09-08).
 
-`erasures.jsonl` in the data directory lists the ids of erased reservations. A restore does not
-replace this file. The box can therefore repeat the erasures on the restored data. A damaged line,
-for example after a power cut, does not affect the other lines. At the next start, the box writes
-the lost entry again if the database still records that erasure.
+`erasures.jsonl` in the data directory lists the ids of the reservations whose guest data was erased
+on demand. A restore does not replace this file. The box can therefore repeat the erasures on the
+restored data. A damaged line, for example after a power cut, does not affect the other lines. At
+the next start, the box writes the lost entry again if the database still records that erasure.
 """
 
 import asyncio
@@ -97,8 +97,8 @@ def find_past_guests(reader: Reader, last_evening: date, limit: int) -> list[str
 def erase_texts_of(tx: Transaction, reservation_id: str) -> None:
     """Erase a reservation's personal data from emails, scans, claims and history.
 
-    Cancels waiting emails. The reasons that staff typed are deleted from the door log, but its hash
-    chain remains. The history still shows who did what and when, with numbers and ids only.
+    Cancels waiting emails. The reasons that staff typed are deleted from the door log, whose hash
+    chain stays valid. The history still shows who did what and when, with numbers and ids only.
     """
     values = {"id": reservation_id, "now": tx.now}
     for statement in _ERASE:
@@ -220,7 +220,7 @@ _LISTS = {
 def _list(reader: Reader, sql: str, reservation_id: str) -> list[Json]:
     """Return the rows of a query in `_LISTS` as JSON objects.
 
-    Of each URL, they contain only the host, because the rest may contain secrets.
+    URLs are reduced to their host, because the rest may contain secrets.
     """
     cursor = reader.connection.execute(sql, {"id": reservation_id})
     described = ((cursor.get_description(), row) for row in cursor)

@@ -197,7 +197,7 @@ class Writer:
             job()
 
     def _wait_for_lock(self, batch: list[_Queued]) -> None:
-        """Wait up to 5 s until other processes release the write lock.
+        """Wait up to 5 s for other processes to release the write lock.
 
         Runs on the writer's thread.
         """

@@ -65,7 +65,7 @@ def count_lost_commits(connection: apsw.Connection, path: Path) -> int:
 
 
 def _has_salt(wal: bytes, salt: bytes) -> bool:
-    """Whether `wal` has this salt, even if its header is damaged.
+    """Whether `wal` has the two salts in `salt`, even if its header is damaged.
 
     If the header is damaged, the salts in the first frame are compared. An intact header takes
     precedence, because the frames after it may be older than the last reset of the WAL.

@@ -324,7 +324,7 @@ def find_first_admission(
 ) -> tuple[int, int, str | None, str | None] | None:
     """Return the reservation's first admission that has not been undone, or None.
 
-    The result is (row number, ms since 1970, terminal's name, staff member's name).
+    The result is (row number, time in ms since 1970, terminal's name, staff member's name).
     """
     sql = f"""SELECT s.seq, coalesce(s.happened_at, s.at), t.name, staff.name
               FROM scan s

@@ -1,7 +1,7 @@
 """A scan: the text that was read, and the reservation that it identifies.
 
-The box and the agent both use `classify` and `read_pass`. The door app has its own implementation,
-which must pass the same test vectors.
+The box and the terminal agent both use `classify` and `read_pass`. The door app has its own
+implementation, which must pass the same test vectors.
 """
 
 import hashlib
@@ -208,7 +208,10 @@ def _read_pass(reader: Reader, keyring: Keyring, environment_name: str, text: st
 
 
 def _find_by_code(reader: Reader, access_code: str, evening: str) -> tuple[str, ...]:
-    """Return the ids of the evening's reservations with that code or, if none, similar codes."""
+    """Return the ids of the evening's reservations with that code.
+
+    If there are none, return those of the reservations with similar codes.
+    """
     sql = """SELECT id FROM reservation
              WHERE access_code IN (SELECT value FROM json_each(:codes)) AND date = :evening
              ORDER BY access_code"""

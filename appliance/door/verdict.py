@@ -1,7 +1,7 @@
 """The verdict on a scan: its result and colour, and the messages for staff and for the guest.
 
-The box and the agent both use `judge` and `phrase`. The door app has its own implementation, which
-must pass the same test vectors.
+The box and the terminal agent both use `judge` and `phrase`. The door app has its own
+implementation, which must pass the same test vectors.
 """
 
 from collections.abc import Mapping
