@@ -14,7 +14,7 @@ from appliance.database.database import Database
 class Alert:
     """An active alert. `since` is in ms since 1970.
 
-    `subject` is the id of the object that the alert is about, such as an endpoint, or empty.
+    `subject` is the id of the object concerned, such as an endpoint, or empty if there is none.
     """
 
     name: str
@@ -79,21 +79,25 @@ _Key = tuple[str, str]
 
 
 async def note_alert(database: Database, name: str, sentence: str) -> None:
-    """Raise the alert `name` with the text `sentence`, or drop it if `sentence` is empty."""
+    """Raise the alert `name` with the text `sentence`, or drop it if `sentence` is empty.
+
+    If the write fails, the change is only logged.
+    """
     alerts = await database.read(list_alerts)
     if not sentence and all(alert.name != name for alert in alerts):
         return  # nothing to write
     try:
         await database.write(set_alert, name, sentence)
     except ApiError:
-        log.warning("alerts: the alert %s could not be stored: %s", name, sentence)
+        log.warning("alerts: a change to the alert %s was not stored. Its text: %s", name, sentence)
 
 
 class Alerts:
     """The active alerts, in memory and in the database.
 
-    Only changed alerts are written to the database. If a write fails, it is retried when an alert
-    next changes.
+    Only changed alerts are written to the database. If the database is unavailable, the changes are
+    kept and written together with the next change. After any other error, they remain in memory,
+    but are not written again.
     """
 
     def __init__(self, database: Database, level: int = logging.WARNING) -> None:
@@ -114,9 +118,10 @@ class Alerts:
                 self._clear(key)
 
     def was_taken_back(self, name: str) -> bool:
-        """Return whether the stored alert was deleted by an operator instead of by this object.
+        """Return whether the stored alert was deleted by an operator rather than by this object.
 
-        If so, delete it from memory too. Returns False while a change to the alert is unwritten.
+        If so, delete it from memory too. Returns False if a change to the alert has not been
+        written yet.
         """
         key = (name, "")
         if key not in self._active or key in self._changed or key in self._being_written:
@@ -150,7 +155,10 @@ class Alerts:
                 self._clear(key)
 
     async def close(self) -> None:
-        """Clear the alerts about this process, then try once to write pending changes."""
+        """Clear the alerts about this process, and wait for the write to succeed or fail.
+
+        Changes left from an earlier failed write are written only together with a new change.
+        """
         for key in [key for key in self._active if key[0] in _OF_THE_PROCESS]:
             self._clear(key)
         if self._task is not None:

@@ -147,8 +147,8 @@ def issue_key(
     """Issue a key with `scopes`, which must be members of SCOPES.
 
     With `successor_of`, the new key gets that key's lineage. It can therefore cancel that key's
-    reservations and see their idempotency keys and externalRefs. The old key stays valid until it
-    is revoked. Raises OperatorError if there is no key with the id `successor_of`.
+    reservations and see their idempotency keys and externalRefs. The old key itself does not
+    change. Raises OperatorError if there is no key with the id `successor_of`.
     """
     key_id = tx.new_id()
     lineage = key_id
@@ -198,8 +198,8 @@ def rotate_key(
 ) -> IssuedKey:  # fmt: skip
     """Issue a successor with the same name, scopes and lineage as key `key_id`.
 
-    If `ends` is True, the old key expires in 24 hours. Otherwise, it is valid until it is revoked.
-    Raises NotFound if the key is unknown.
+    If `ends` is True, the old key expires in 24 hours, unless it was revoked or already expires
+    earlier. Otherwise, the old key does not change. Raises NotFound if the key is unknown.
     """
     old = known(find_key(tx, key_id))
     issued = issue_key(tx, environment_name, old.name, old.scopes, successor_of=key_id, actor=actor)

@@ -4,7 +4,7 @@ A wrong clock causes damage that cannot be undone: data expires early and receiv
 signatures. The system clock is trusted if it is no earlier than a time known to be in the past,
 and either the kernel reports it as synchronised or nothing has contradicted it for ten minutes.
 After an unconfirmed clock step, the box derives the time from the uptime, because with a wrong time
-it would refuse tonight's guests. Timestamps of signatures, and others that other systems verify,
+it would refuse tonight's guests. Timestamps that other systems verify, such as those in signatures,
 use the system clock.
 """
 
@@ -44,7 +44,10 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Return the time in seconds of a clock that never goes back, for durations and timers."""
+        """Return the reading, in seconds, of a clock that never goes backwards.
+
+        Use it for durations and timers.
+        """
         ...
 
 
@@ -157,7 +160,7 @@ class ClockMark:
     """The stored state of the clock.
 
     `at` is the latest confirmed instant, in ms since 1970. `offset` is the clock minus the uptime,
-    in ms, when the clock was last trusted. `boot` is the id of the boot at that time.
+    in ms, when the clock was last trusted. `boot` is the id of the boot to which `offset` applies.
     """
 
     at: int
@@ -170,7 +173,7 @@ class BoxClock:
 
     Thread-safe. Sets no timers and stores nothing. If `trusted` is False, `doubt` is the reason;
     otherwise, `doubt` is a warning or empty. `stepped_far` is True if the clock stepped by more
-    than 300 s, or is far later than all stored data, and neither a time server nor an operator has
+    than 300 s, or is far ahead of all stored data, and neither a time server nor an operator has
     confirmed it. `steps` counts clock steps. `changes` is incremented whenever an assessment or an
     operator changes one of these values.
     """
@@ -216,7 +219,7 @@ class BoxClock:
 
         `newest` is the latest timestamp in the database, in ms since 1970. The argument
         `stepped_far` is the value from before the restart. Unless `mark` is from the current boot,
-        the attribute `stepped_far` is also set if the clock is over 40 days later than `newest`,
+        the attribute `stepped_far` is also set if the clock is over 40 days ahead of `newest`,
         because the clock may have stepped while the box was off.
         """
         with self._lock:
@@ -270,7 +273,7 @@ class BoxClock:
         return since + self.grace_ms
 
     def read(self) -> tuple[int, int]:
-        """Return the system clock and the uptime at the same moment, in ms.
+        """Read the system clock and the uptime at the same moment. Returns both in ms.
 
         If this takes more than 100 ms, because the machine stalled, both are read again. Otherwise,
         the delay would look like a clock step.
@@ -294,7 +297,7 @@ class BoxClock:
             self._offset = offset
             if self.trusted and self._good is not None:
                 self._good = offset, *self._good[1:]
-            if self._confirmed:  # by a time server, and the clock has not stepped since
+            if self._confirmed:  # a time server has confirmed it since its last step
                 self._mark = max(self._mark, now)
             return False
 
@@ -432,7 +435,7 @@ class Alarm(Protocol):
 class Uptime(Protocol):
     """The time since the machine booted. `boot` is the id of that boot.
 
-    It never steps, and it continues when the process restarts.
+    It never steps, and is unaffected by a restart of the process.
     """
 
     boot: str
@@ -449,8 +452,8 @@ class Uptime(Protocol):
 class SystemUptime:
     """The uptime from CLOCK_BOOTTIME, with the kernel's boot id.
 
-    On systems without them, each process uses a random boot id, so that a restart of the process
-    looks like a reboot of the machine.
+    On systems that lack either, each process uses a random boot id, so that a restart of the
+    process looks like a reboot of the machine.
     """
 
     def __init__(self) -> None:

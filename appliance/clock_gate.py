@@ -163,10 +163,10 @@ class ClockGate:
         return self.permits() and not self._clock.stepped_far
 
     def watch(self, callback: Callable[[], None]) -> None:
-        """Call `callback` from now on whenever timers may be wrong.
+        """From now on, call `callback` whenever timers may be wrong.
 
         Timers may be wrong after the clock has been set, after the machine has been suspended
-        (timers do not count that time), and when the clock is trusted again.
+        (timers do not count that time), and when the clock becomes trusted again.
         """
         self._listeners.append(callback)
 

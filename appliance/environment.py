@@ -33,7 +33,7 @@ class Links:
 
     @property
     def inside(self) -> str:
-        """The base URL, with the prefix, on the local network.
+        """The base URL on the local network, including the prefix.
 
         Uses `app_url` if it is set and not public. Otherwise, uses `address`.
         """
@@ -77,9 +77,9 @@ class Environment:
 def staff_base(links: Links, server: ServerSettings) -> str:
     """Return the base URL for staff and terminal links, with https on the local network.
 
-    These links work without the internet. They use https, because passwords and tokens are sent
-    over them and browsers allow the camera only with https. Staff devices install the box's
-    certificate from `/trust`. If the box does not serve https, returns `links.base`.
+    These links work without the internet. They use https, because passwords and tokens are sent to
+    these addresses, and because browsers allow the camera only with https. Staff devices install
+    the box's certificate from `/trust`. If the box does not serve https, returns `links.base`.
     """
     inside = urlsplit(links.inside)
     if inside.scheme == "https":
@@ -120,7 +120,7 @@ def own_version() -> str:
     """Return the installed version, such as `0.1.0`."""
     try:
         return version("venuebox")
-    except PackageNotFoundError:  # the program runs from a checkout without installation
+    except PackageNotFoundError:  # the program runs from a checkout and is not installed
         return "from source"
 
 

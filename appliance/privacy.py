@@ -1,9 +1,9 @@
 """Guests' data: export, erasure on demand or by age, and the erasure list (Moroccan law 09-08).
 
-`erasures.jsonl` in the data directory lists the ids of erased reservations. A restore does not
-replace this file. The box can therefore repeat the erasures on the restored data. A damaged line,
-for example after a power cut, does not affect the other lines. At the next start, the box writes
-the lost entry again if the database still records that erasure.
+`erasures.jsonl` in the data directory lists the ids of the reservations whose guest data was erased
+on demand. A restore does not replace this file. The box can therefore repeat the erasures on the
+restored data. A damaged line, for example after a power cut, does not affect the other lines. At
+the next start, the box writes the lost entry again if the database still records that erasure.
 """
 
 import asyncio
@@ -71,7 +71,7 @@ def find_reservations_of(reader: Reader, email: str | None, phone: str | None) -
 
 
 def is_same_phone(first: str, second: str) -> bool:
-    """Whether both texts are the same phone number, such as `06…`, `+212 6…` and `002126…`."""
+    """Whether both texts are forms of one phone number, such as `06…`, `+212 6…` and `002126…`."""
     first, second = _digits(first), _digits(second)
     if not first or not second:
         return False
@@ -97,8 +97,8 @@ def find_past_guests(reader: Reader, last_evening: date, limit: int) -> list[str
 def erase_texts_of(tx: Transaction, reservation_id: str) -> None:
     """Erase a reservation's personal data from emails, scans, claims and history.
 
-    Cancels waiting emails. The reasons that staff typed are deleted from the door log, but its hash
-    chain remains. The history still shows who did what and when, with numbers and ids only.
+    Cancels waiting emails. The reasons that staff typed are deleted from the door log, whose hash
+    chain stays valid. The history still shows who did what and when, with numbers and ids only.
     """
     values = {"id": reservation_id, "now": tx.now}
     for statement in _ERASE:
@@ -141,7 +141,7 @@ class _Entry(msgspec.Struct):
 
 
 def read_list(folder: Path, environment: str) -> list[str]:
-    """Return the environment's reservation ids in the erasure list, earliest first.
+    """Return the environment's reservation ids in the erasure list, earliest erasure first.
 
     Raises OperatorError if the file exists but cannot be read.
     """
@@ -220,7 +220,7 @@ _LISTS = {
 def _list(reader: Reader, sql: str, reservation_id: str) -> list[Json]:
     """Return the rows of a query in `_LISTS` as JSON objects.
 
-    Contains only the host of each URL, because the rest of a URL may contain secrets.
+    URLs are reduced to their host, because the rest may contain secrets.
     """
     cursor = reader.connection.execute(sql, {"id": reservation_id})
     described = ((cursor.get_description(), row) for row in cursor)
@@ -377,7 +377,7 @@ class Erasures:
         steps = range(0, len(lost), _BATCH)
         found = sum([await self._database.write(erase_again, lost[n : n + _BATCH]) for n in steps])
         if found:
-            log.warning("privacy: erased %d guests again after a restore brought them back", found)
+            log.warning("privacy: erased the guest data in %d restored reservations again", found)
         # Run `finish`, because a crash may have prevented it from truncating the WAL.
         self._requested += bool(found or known)
 

@@ -1,6 +1,6 @@
-"""The box's access to its relay: the relay's address, the box's public name, and its private key.
+"""The credentials for the relay: its address, and the box's public host name and private key.
 
-The relay client (web/relay) and the backup target `relay:` use this access to connect.
+The relay client (web/relay) and the backup target `relay:` connect with these credentials.
 """
 
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class Access:
 
     @classmethod
     def load(cls, file: Path) -> Self | None:
-        """Read the access from `file`. Returns None if the box has not joined a relay.
+        """Read the credentials from `file`. Returns None if the box has not joined a relay.
 
         Raises OperatorError if the file is damaged or readable by other users.
         """

@@ -52,7 +52,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
     """The description of a release.
 
     `minimum` is the oldest version that can install it. `schema` is the program's database schema,
-    `size` its length in bytes.
+    and `size` is the program's length in bytes.
     """
 
     version: str
@@ -80,7 +80,7 @@ class UpdateRecord(msgspec.Struct, frozen=True):
 
 
 def read_release_key() -> Ed25519PublicKey:
-    """Return the public key in this program. Raises OperatorError if it has none."""
+    """Return the public key that this program contains. Raises OperatorError if there is none."""
     file = resources.files("appliance").joinpath("inventory", KEY_FILE)
     try:
         return Ed25519PublicKey.from_public_bytes(bytes.fromhex(file.read_text("ascii").strip()))
@@ -119,7 +119,7 @@ def _next(archive: tarfile.TarFile, name: str) -> bytes:
 def copy_program(
     release: IO[bytes], manifest: Manifest, write: Callable[[bytes], object] = lambda _block: None
 ) -> None:
-    """Pass the program in `release` to `write`. Raises OperatorError if it is damaged."""
+    """Pass the program in `release` to `write`. Raises OperatorError if the program is damaged."""
     digest = hashlib.sha256()
     release.seek(0)
     with suppress(KeyError, *_DAMAGED):  # the hash is then wrong

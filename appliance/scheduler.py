@@ -26,7 +26,7 @@ CallLater = Callable[[float, Callable[[], None]], Alarm]
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A recurring job. `next_due` returns its due time in ms since 1970, or None if it has none.
+    """A recurring job. `next_due` returns the job's due time in ms since 1970, or None.
 
     `next_due` is called in a reader thread. `run` is called only if `may_run` returns True, and
     never concurrently. A job that raises an exception, or is due again as soon as it ends, is
@@ -60,7 +60,7 @@ class Job:
 class Scheduler:
     """Runs jobs when they are due. One timer is set to the earliest due time.
 
-    After commits and calls of `wake`, all due times are read again, because they may have changed.
+    After commits and calls to `wake`, all due times are read again, because they may have changed.
     """
 
     def __init__(self, clock: Clock, call_later: CallLater | None = None) -> None:
@@ -144,7 +144,7 @@ class Scheduler:
             self._set(min((wait for wait in waits if wait is not None), default=None))
 
     async def _start_if_due(self, job: Job) -> float | None:
-        """Start the job if it is due. Otherwise return the seconds until then, if known."""
+        """Start the job if it is due. Otherwise return the seconds until it is due, if known."""
         due: int | None = 0
         try:
             due = await job.database.read(job.next_due)

@@ -27,7 +27,7 @@ UNUSABLE = (
 
 
 def is_unopenable(error: BaseException) -> bool:
-    """Whether `error` shows that the file could not be opened or the disk is full.
+    """Whether `error` shows that the file could not be opened or written, or that the disk is full.
 
     In that case, the file itself may be intact.
     """
@@ -87,7 +87,7 @@ _RETRY_SECONDS = 0.002
 
 
 def wait_for_others(connection: apsw.Connection) -> None:
-    """Make the connection wait up to 5 s for other processes' commits, then raise BusyError.
+    """Make the connection wait up to 5 s for other processes to commit before it raises BusyError.
 
     The busy handler retries every 2 ms. SQLite's own busy timeout sleeps up to 0.1 s between
     tries, so it may never find a gap between the commits of a busy process.
@@ -116,7 +116,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 def check_engine(version: str | None = None) -> None:
-    """Raise OperatorError if SQLite is older than OLDEST_SQLITE, which could corrupt a WAL."""
+    """Raise OperatorError if SQLite is older than OLDEST_SQLITE and could corrupt a WAL file."""
     version = version or apsw.sqlite_lib_version()
     if tuple(int(part) for part in version.split(".")[:3]) < OLDEST_SQLITE:
         raise OperatorError(
@@ -169,7 +169,7 @@ def configure(connection: apsw.Connection) -> None:
     """Set the box's pragmas and busy handler on a connection."""
     wait_for_others(connection)
     # Enable the query planner stability guarantee. Without it, SQLite prepares a statement again
-    # if the bound values could change its plan, which takes 30 µs per join.
+    # whenever the bound values could change its plan. Preparing takes 30 µs per join.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     for pragma in (
         "synchronous = FULL",
@@ -199,7 +199,7 @@ def _insert_statement(table: str, columns: tuple[str, ...]) -> str:
 
 
 class Reader:
-    """Gives a query access to a snapshot of the committed data, the clock and the time zones."""
+    """Gives a query access to the clock, the time zones, and a snapshot of the committed data."""
 
     __slots__ = ("_clock", "connection", "zones")
 
@@ -237,8 +237,8 @@ class Reader:
 class Transaction(Reader):
     """Gives an action read and write access to the database, and a source of random tokens.
 
-    After the commit, `notices` are passed to the database's listeners. A SAVEPOINT is opened only
-    before the first change, because a read-only action needs none.
+    After the commit, `notices` are passed to the database's listeners. The SAVEPOINT is not opened
+    until the first change, because a read-only action needs none.
     """
 
     __slots__ = ("_has_savepoint", "_now", "notices", "tokens")
@@ -264,7 +264,7 @@ class Transaction(Reader):
         return self.connection.changes()
 
     def execute_each(self, sql: str, rows: Iterable[Mapping[str, Any] | Sequence[Any]]) -> None:
-        """Run a statement once for each row of parameters. They may be named or positional."""
+        """Run a statement once for each row of parameters, which may be named or positional."""
         self._save()
         self.connection.executemany(sql, rows)
 

@@ -45,7 +45,7 @@ _FATAL = (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.CorruptError)
 
 @dataclass(slots=True, eq=False)
 class _Queued:
-    """A queued action, and later its result or error."""
+    """A queued action and, once it has run, its result or error."""
 
     future: "asyncio.Future[Any]"
     action: Callable[..., Any]
@@ -132,7 +132,7 @@ class Writer:
         await self._loop.run_in_executor(None, self._thread.join)
 
     def _begin(self) -> None:
-        """Start a batch with the actions that are queued, at most BATCH_LIMIT of them."""
+        """Start a batch with up to BATCH_LIMIT of the queued actions."""
         if self._busy or not self._queue:
             return
         self._busy = True
@@ -152,9 +152,9 @@ class Writer:
     def _run(self, batch: list[_Queued]) -> None:
         """Run all actions in the batch. If they changed data, commit.
 
-        If the disk has been fast lately, a lone action is committed on the event loop, which saves
-        two thread switches. Otherwise, the commit runs on the writer's thread, so that a slow disk
-        does not block the loop.
+        If the disk has been fast lately, a batch of one action is committed on the event loop. This
+        saves two thread switches. Otherwise, the commit runs on the writer's thread, so that a slow
+        disk does not block the loop.
         """
         before = self._connection.total_changes()
         try:
@@ -197,7 +197,7 @@ class Writer:
             job()
 
     def _wait_for_lock(self, batch: list[_Queued]) -> None:
-        """Wait up to 5 s until other processes release the write lock.
+        """Wait up to 5 s for other processes to release the write lock.
 
         Runs on the writer's thread.
         """
@@ -228,7 +228,7 @@ class Writer:
         self._loop.call_soon_threadsafe(self._finish, batch, self._commit())
 
     def _finish(self, batch: list[_Queued], error: apsw.Error | None) -> None:
-        """Give the results of a committed batch to its callers, or Unavailable after an error."""
+        """Give the batch's results to its callers. If the commit failed, they get Unavailable."""
         if error is not None:
             self._abandon(batch, error)
             return
@@ -306,7 +306,7 @@ _READER_THREADS = 2
 
 
 class ChangedBeside:
-    """The notice that another process has committed. It does not contain the changed rows."""
+    """The notice that another process has committed. It does not say which rows changed."""
 
 
 class Database:
@@ -380,7 +380,8 @@ class Database:
     def on_commit(self, listener: Listener, *kinds: type) -> None:
         """Call `listener` in the loop after each commit that has change notices of these types.
 
-        It gets these notices. Without `kinds`, it gets all notices of every commit.
+        The listener gets only the notices of these types. Without `kinds`, it gets all notices of
+        every commit.
         """
         self._listeners.append((listener, kinds or (object,)))
 
@@ -389,9 +390,9 @@ class Database:
     ) -> R:
         """Run `action(tx, …)` in a transaction, and return its result once its changes are durable.
 
-        If the action raises an exception, its changes are rolled back and the exception is raised
-        here. Raises Unavailable if the queue is full, the disk is full, the file is locked or the
-        box is stopping.
+        If the action raises an exception, its changes are rolled back and the caller gets the
+        exception. Raises Unavailable if the queue is full, the disk is full, the file is locked or
+        the box is stopping.
         """
         if self.is_full and action not in self._allowed_when_full:
             raise Unavailable
@@ -421,8 +422,8 @@ class Database:
         """Run `query(reader, …)` on the event loop.
 
         Use it for lookups of a few indexed rows, which take less time than a thread switch. Uses
-        the writing connection while it is idle, because its cache survives its own commits. Raises
-        Unavailable if the database cannot be read or is closed.
+        the writing connection when that connection is idle, because the cache of a connection
+        survives its own commits. Raises Unavailable if the database cannot be read or is closed.
         """
         if self._shut:
             raise Unavailable
@@ -491,7 +492,7 @@ class Database:
             try:
                 return query(reader, *args, **kwargs)
             finally:
-                if reader.connection.in_transaction:  # SQLite may roll back when an error occurs
+                if reader.connection.in_transaction:  # an error may have rolled it back
                     reader.connection.execute("ROLLBACK")
         except (apsw.BusyError, apsw.IOError, apsw.CantOpenError) as error:
             log.warning("database: read failed: %s", error)

@@ -38,8 +38,8 @@ _WITHOUT_CHECKSUMS = "unix"
 def write_copy(connection: apsw.Connection, copy: Path) -> None:
     """Write a snapshot of the database to `copy`, with mode 0600, without blocking writers.
 
-    Needs free space of twice the database's size on the volume of `copy`, but little memory. If a
-    page is damaged or the disk is full, raises apsw.Error and leaves no file behind.
+    Needs free space equal to twice the database's size on the volume of `copy`, but little memory.
+    If a page is damaged or the disk is full, raises apsw.Error and leaves no file behind.
     """
     bare = copy.with_name(f"{copy.name}.bare")
     try:
@@ -87,7 +87,7 @@ def copy_database(path: Path, copy: Path) -> None:
 
 
 def salvage_database(path: Path, copy: Path) -> dict[str, int]:
-    """Copy all data that SQLite can read from `path` to `copy`, even if page checksums are wrong.
+    """Copy all readable data in `path` to `copy`, even from pages whose checksums are wrong.
 
     Does not change the file at `path`. Returns the number of rows in each table, by table name.
     Raises OperatorError, and leaves no file behind, if SQLite's integrity check finds faults or the
@@ -248,7 +248,7 @@ def _find_fault(connection: apsw.Connection, path: Path, until: float) -> str:
 def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> Iterator[Transaction]:
     """Run the block in a transaction on the database `path`, and commit it durably at the end.
 
-    Any exception rolls the transaction back. Waits up to 5 s while another process commits. The
+    Any exception rolls the transaction back. Waits up to 5 s for another process to commit. The
     transaction's change notices are discarded, so call `wake_box` afterwards to make a running box
     read the changed rows. Raises OperatorError if the file cannot be used or its WAL is damaged.
     """

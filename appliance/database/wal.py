@@ -65,7 +65,7 @@ def count_lost_commits(connection: apsw.Connection, path: Path) -> int:
 
 
 def _has_salt(wal: bytes, salt: bytes) -> bool:
-    """Whether `wal` has this salt, even if its header is damaged.
+    """Whether `wal` has the two salts in `salt`, even if its header is damaged.
 
     If the header is damaged, the salts in the first frame are compared. An intact header takes
     precedence, because the frames after it may be older than the last reset of the WAL.
@@ -98,7 +98,7 @@ def count_good_frames(wal: bytes) -> int:
 
 
 def _find_commits(path: Path) -> list[int]:
-    """Return the numbers of the commit frames in the WAL file at `path`, counted from 1."""
+    """Return the frame numbers (from 1) of the commit frames in the WAL file at `path`."""
     frames = []
     try:
         with path.open("rb") as file:
@@ -257,7 +257,7 @@ def count_missing_frames(connection: apsw.Connection, files: FilesBeside) -> int
         salt, frames = mark[:8], int.from_bytes(mark[8:12], "big")
         if mark != _encode(salt, frames):
             return 0
-        # In a read transaction, SQLite raises LockedError. Then count the frames in the file.
+        # SQLite raises LockedError in a read transaction. In that case, read the file instead.
         with contextlib.suppress(apsw.LockedError):
             if _count_frames(connection) >= frames:
                 return 0
@@ -293,7 +293,7 @@ def _beside(path: Path, suffix: str) -> Path:
     return path.with_name(f"{path.name}-{suffix}")
 
 
-DUE_PAGES = 8000  # checkpoint at this length of the WAL, which is about 8 MB
+DUE_PAGES = 8000  # checkpoint when the WAL has this many pages, which is about 8 MB
 _FEW_PAGES = 600  # few enough to copy without noticeably delaying a commit
 _MOST_PASSES = 4
 
@@ -339,7 +339,7 @@ class Checkpointer:
             self._due = DUE_PAGES
         elif pages >= self._due and not self._is_running:
             self._is_running = True
-            self._due = pages + DUE_PAGES  # if incomplete, retry when the WAL is this long
+            self._due = pages + DUE_PAGES  # if the checkpoint is incomplete, retry at this length
             self._requests.put("checkpoint")
         return apsw.SQLITE_OK
 
@@ -400,7 +400,7 @@ def wipe(path: Path) -> bool:
     connection = open_connection(path)
     try:
         _check_free_space(connection, path)
-        # VACUUM may need much temporary space, so use the database's volume instead of memory.
+        # VACUUM may need a lot of temporary space, so use the database's volume, not memory.
         connection.pragma("temp_store_directory", str(path.parent.absolute()))
         connection.execute("PRAGMA temp_store = FILE")
         connection.execute("PRAGMA cache_size = -2000")

@@ -1,4 +1,4 @@
-"""Check-in: decide scans, admit parties, log and announce the result, and undo check-ins.
+"""Check-in: judge scans, admit parties, log and announce the verdicts, and undo check-ins.
 
 The log is the table `scan`. A hash chain links its rows.
 """
@@ -67,12 +67,12 @@ class DoorChanged:
 
 
 def check_in(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Decided:
-    """Decide `scan`, then apply, log and announce the result.
+    """Judge `scan`, then apply, log and announce the verdict.
 
-    A repeated scan (same terminal and scan id) gets the first response. A simulated scan changes
-    nothing, except that wrong codes are counted. Check-in never changes the reservation's status
-    (interface, section 3). Raises TooManyWrongCodes if the terminal sent ten wrong codes within the
-    last minute.
+    A repeated scan (same terminal and scan id) gets the same response as the first. A simulated
+    scan changes nothing, except that wrong codes are counted. Check-in never changes the
+    reservation's status (interface, section 3). Raises TooManyWrongCodes if the terminal sent ten
+    wrong codes within the last minute.
     """
     earlier = None if scan.simulate else find_decided(tx, terminal.id, scan.id)
     if earlier is not None:
@@ -100,7 +100,7 @@ def check_in_by_staff(
 
 
 def decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Decided:
-    """Decide `scan` with the checks in docs/decisions/door.md. Does not change the database.
+    """Judge `scan` by the checks in docs/decisions/door.md. Does not change the database.
 
     A party that a terminal admitted offline counts as admitted. If the box would have refused the
     party, the verdict's `overrode` is the result that the box would have given.
@@ -139,7 +139,7 @@ def decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) 
 def decide_and_count(
     tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int
 ) -> Decided:
-    """Decide `scan` like `decide()`. Count an unknown access code as a wrong code.
+    """Judge `scan` as `decide()` does, and count an unknown access code as a wrong code.
 
     Raises TooManyWrongCodes if `scan` is an access code and the terminal sent ten wrong codes
     within the last minute (docs/security.md, S10).
@@ -302,7 +302,7 @@ class Admission:
 def find_admission(reader: Reader, terminal_id: str, scan_id: str) -> Admission | None:
     """Return the scan with that id, or None.
 
-    If several terminals used the id, prefers this terminal's scan, then the latest scan.
+    If several terminals used the id, returns this terminal's scan or, if it has none, the latest.
     """
     sql = f"""SELECT {_ADMISSION}, u.verdict
               FROM terminal t
@@ -324,7 +324,7 @@ def find_first_admission(
 ) -> tuple[int, int, str | None, str | None] | None:
     """Return the reservation's first admission that has not been undone, or None.
 
-    The result is (row number, ms since 1970, terminal's name, staff member's name).
+    The result is (row number, time in ms since 1970, terminal's name, staff member's name).
     """
     sql = f"""SELECT s.seq, coalesce(s.happened_at, s.at), t.name, staff.name
               FROM scan s
@@ -335,7 +335,7 @@ def find_first_admission(
 
 
 def list_first_check_ins(reader: Reader, date: str) -> dict[str, FirstCheckIn]:
-    """Return the first check-in of each party that is inside, for one evening (YYYY-MM-DD).
+    """Return the first check-in of each party that is inside on the evening `date` (YYYY-MM-DD).
 
     The result maps reservation ids to check-ins, whose `clock` is empty.
     """
@@ -354,7 +354,7 @@ _UNDO_WITHOUT_REASON_MS = 10_000
 
 
 def undo_check_in(tx: Transaction, terminal: Terminal, scan_id: str, reason: str | None) -> Decided:
-    """Undo a scan. A reason is required if it is older than 10 s or another terminal made it.
+    """Undo a scan. Requires a reason if the scan is older than 10 s or from another terminal.
 
     If nobody in the party remains inside, `checkedInAt` becomes null. A second undo returns the
     first undo's result. Raises NotFound if the scan is unknown, NothingToUndo if it admitted
@@ -366,12 +366,12 @@ def undo_check_in(tx: Transaction, terminal: Terminal, scan_id: str, reason: str
 def undo_latest(
     tx: Transaction, terminal: Terminal, reservation_id: str, arrived: int | None, reason: str
 ) -> Decided:
-    """Undo a party's latest check-in, made on any terminal.
+    """Undo a party's latest check-in, whichever terminal it was made on.
 
-    `arrived` is the number of people inside when the user chose to undo. If this number has
-    changed, raises ChangedMeanwhile, so that a repeated request does not undo a second check-in.
-    None skips this comparison. Raises NotFound if the reservation is unknown, and NothingToUndo if
-    it has no check-in to undo.
+    `arrived` is the number of people who were inside when the user chose to undo. If this number
+    has changed, raises ChangedMeanwhile, so that a repeated request does not undo a second
+    check-in. If `arrived` is None, the number is not compared. Raises NotFound if the reservation
+    is unknown, and NothingToUndo if it has no check-in to undo.
     """
     reservation = get_reservation(tx, reservation_id)
     if arrived is not None and reservation.arrived != arrived:
@@ -421,7 +421,7 @@ def _find_scan(tx: Transaction, terminal: Terminal, scan_id: str) -> Admission |
     """Return the scan with that id, or None.
 
     If the box refused the scan, but the terminal had admitted the party offline, return the
-    admission that was logged for this (see `compensation_id`).
+    admission, which was logged as a separate scan (see `compensation_id`).
     """
     found = find_admission(tx, terminal.id, scan_id)
     if found is None or found.admitted > 0:

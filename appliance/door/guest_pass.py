@@ -100,7 +100,7 @@ def _replace_pairs(typed: str, length: int) -> Iterator[str]:
 
 _CODE_FORM = re.compile(r"(?:SVC)?([0-9A-Z]{4})")
 _SEPARATORS = re.compile(r"[\s._–-]+")
-# Maps a typed character to the characters of ACCESS_CODE_ALPHABET that it may stand for.
+# Maps a typed character to the characters of ACCESS_CODE_ALPHABET that may have been meant.
 _LOOKALIKES = {
     "0": "QD", "O": "QD", "Q": "QD", "D": "DQ", "1": "J7", "I": "J7", "L": "J7",
     "2": "2Z", "Z": "Z2", "5": "5S", "S": "S5", "6": "6G", "G": "G6", "8": "8B", "B": "B8",
@@ -268,7 +268,7 @@ _VERIFIES = """(leaked_at IS NULL AND (retired_at IS NULL OR EXISTS (
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """A key without its private part, and whether passes signed with it are valid.
+    """The public part of a signing key, and whether passes signed with the key are valid.
 
     `public_key` is an Ed25519 public key (32 bytes). Times are in ms since 1970.
     """
@@ -327,8 +327,8 @@ def find_verifying_key(
 
     Return None if the id is unknown or the key has expired. A retired key expires two days after
     the evening of its last pass. Passes signed with a leaked key are not valid. The result is the
-    private key, because the box verifies a pass by signing it again. That takes a third of the time
-    of a verification with the public key. Raises OperatorError if the key cannot be decrypted.
+    private key, because the box verifies a pass by signing it again, which takes a third of the
+    time of verifying with the public key. Raises OperatorError if the key cannot be decrypted.
     """
     sql = f"""SELECT private_key, leaked_at IS NOT NULL FROM signing_key
               WHERE kid = :kid AND (leaked_at IS NOT NULL OR {_VERIFIES})"""  # noqa: S608
@@ -362,7 +362,7 @@ def _open_key(keyring: Keyring, wrapped: bytes) -> Ed25519PrivateKey:
 
 
 def _oldest(reader: Reader) -> str:
-    """Return the date (YYYY-MM-DD) of the earliest evening for which retired keys stay valid."""
+    """Return the earliest evening (YYYY-MM-DD) whose reservations keep a retired key valid."""
     seconds = (reader.now - _VALID_AFTER_LAST_PASS_MS) / 1000
     return datetime.fromtimestamp(seconds, UTC).date().isoformat()
 

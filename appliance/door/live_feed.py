@@ -85,7 +85,10 @@ class Listener:
         return taken
 
     def queue(self, changes: Iterable[Change]) -> None:
-        """Queue the changes that the listener wants. Replace a full queue with one `reset`."""
+        """Queue the changes that the listener wants.
+
+        If the queue is full, replace its contents with a single `reset`.
+        """
         if self.over.done():
             return
         for change in changes:

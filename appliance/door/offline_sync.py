@@ -26,7 +26,7 @@ ADMITTED_ANYWAY = "admitted_anyway"  # the box would have refused the party
 class Admitted:
     """The terminal that admitted a party, and the time (ms since 1970).
 
-    The time of an offline scan was measured by the terminal and converted to the box's clock.
+    For an offline scan, `at` is the time on the terminal's clock, converted to the box's clock.
     """
 
     terminal_id: str
@@ -131,7 +131,7 @@ def sync_scans(
 
     A scan id from the same terminal always gets the same response, online or offline.
 
-    Wrong codes are counted like in `check_in()`. After ten wrong codes within a minute, further
+    Wrong codes are counted as in `check_in()`. After ten wrong codes within a minute, further
     codes are not looked up. They are logged as unknown, and cause a conflict if the terminal
     admitted a party.
     """

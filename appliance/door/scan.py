@@ -1,7 +1,7 @@
-"""A scan: what was read, and the reservation it refers to.
+"""A scan: the text that was read, and the reservation that it identifies.
 
-The box and the agent both use `classify` and `read_pass`. The door app has its own implementation,
-which must pass the same test vectors.
+The box and the terminal agent both use `classify` and `read_pass`. The door app has its own
+implementation, which must pass the same test vectors.
 """
 
 import hashlib
@@ -39,11 +39,12 @@ _FULL = frozenset({"already_checked_in", "party_full"})
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a scanned text refers to.
+    """The result of looking up a scanned text.
 
-    `kind` is pass, link, code, name, list or other. A genuine pass is in `guest_pass`; the other
-    kinds list their possible reservations in `reservation_ids`. If the pass is not genuine or no
-    reservation was found, `refused` is the result and `read_hash` is the text's SHA-256.
+    `kind` is pass, link, code, name, list or other. A genuine pass is in `guest_pass`; for the
+    other kinds, `reservation_ids` lists the possible reservations. If the pass is not genuine or no
+    reservation was found, `refused` is the verdict's result, and `read_hash` is the SHA-256 of the
+    text.
     """
 
     kind: str
@@ -58,15 +59,15 @@ UNREAD = Reading("other")  # for a scan whose text has not been looked up yet
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A scan. Scans from the same terminal with the same `id` are the same scan.
+    """A scan. If a terminal sends the same `id` again, it is the same scan.
 
-    - `arrivals`: the number of people at the door, or None for all who are still missing.
-    - `reason`: why staff override a refusal or undid an admission.
-    - `simulate`: true to decide the scan without admitting the party.
+    - `arrivals`: the number of people at the door, or None for all who have not arrived yet.
+    - `reason`: the reason that staff gave for overriding a refusal or undoing an admission.
+    - `simulate`: true to get a verdict without admitting the party.
     - `device_at`: the time on the terminal's clock, in ms since 1970.
     - `staff`: the staff member who checks in the party from the portal.
     - `shown`: the result that the terminal showed. None unless the scan was offline.
-    - `happened_at`: the time of an offline scan on the box's clock, in ms since 1970.
+    - `happened_at`: the time of an offline scan by the box's clock, in ms since 1970.
     """
 
     id: str
@@ -92,7 +93,7 @@ class Scan:
         return self.shown == TAKEN_BACK
 
     def overfills(self, result: str) -> bool:
-        """Whether staff knowingly admitted more people than were booked, with a reason.
+        """Whether staff knowingly admitted more people than were booked, and gave a reason.
 
         If the scan was online or the terminal showed green, staff overrode `result`, which is the
         box's result. Otherwise they overrode the result that the terminal showed.
@@ -172,8 +173,8 @@ def look_up_code(
 ) -> Reading:  # fmt: skip
     """Look up a guest pass, an access link, an access code or, if `by_name`, a customer's name.
 
-    Codes and names are looked up among the reservations for the evening at `at` (ms since 1970,
-    default: now).
+    Codes and names are looked up among the reservations for the evening that includes `at` (ms
+    since 1970, default: now).
     """
     kind, value = classify(text)
     if kind == "pass":
@@ -207,7 +208,10 @@ def _read_pass(reader: Reader, keyring: Keyring, environment_name: str, text: st
 
 
 def _find_by_code(reader: Reader, access_code: str, evening: str) -> tuple[str, ...]:
-    """Return the ids of the evening's reservations with that code, or else with similar codes."""
+    """Return the ids of the evening's reservations with that code.
+
+    If there are none, return those of the reservations with similar codes.
+    """
     sql = """SELECT id FROM reservation
              WHERE access_code IN (SELECT value FROM json_each(:codes)) AND date = :evening
              ORDER BY access_code"""

@@ -28,8 +28,8 @@ def find_broken_link(reader: Reader) -> int | None:
 class LoggedScan(NamedTuple):
     """A row of the log.
 
-    `chained` has the columns in CHAINED, which the hash covers. `names` has the names of the
-    terminal, the staff member, the table and the customer, the access code and the reason. Erased
+    `chained` holds the columns in CHAINED, which the hash covers. `names` holds four names
+    (terminal, staff member, table and customer), then the access code and the reason. An erased
     text is None.
     """
 
@@ -101,8 +101,8 @@ _FROM = """
     LEFT JOIN reservation r ON r.id = s.reservation_id
     LEFT JOIN venue_table vt ON vt.id = r.table_id
 """
-# An offline scan counts at the time when it happened, and is stored shortly after it is received.
-# The limits of `at` let the search use the index `scan_at`.
+# An offline scan belongs to the period in which it happened. The box stores it up to OLDEST_MS and
+# one minute later. The limits on `at` let the search use the index `scan_at`.
 _IN_PERIOD = f"""s.at >= :since AND s.at < :until + {OLDEST_MS + 60_000}
     AND coalesce(s.happened_at, s.at) >= :since AND coalesce(s.happened_at, s.at) < :until"""
 _IS_REFUSED = (

@@ -1,4 +1,4 @@
-"""Pair, issue, edit and revoke terminals, and limit their wrong codes (docs/security.md, S13)."""
+"""Pair, issue, edit and revoke terminals, and limit wrong codes (docs/security.md, S13)."""
 
 import json
 from dataclasses import dataclass
@@ -117,8 +117,8 @@ def check_terminal(name: str, role: str) -> str:
 def terminal_mark(name: str, role: str) -> str:
     """Return a fingerprint of a terminal's name and role.
 
-    The form for editing a terminal contains the fingerprint. When the form is sent, the fingerprint
-    shows whether the terminal has changed since the form was opened.
+    The form for editing a terminal contains the fingerprint. When the form is submitted, the
+    fingerprint shows whether the terminal has changed since the form was opened.
     """
     return fingerprint((name, role))
 
@@ -196,13 +196,13 @@ class Offer:
 
 
 def find_offer(reader: Reader, secret_hash: bytes) -> Offer | None:
-    """Return the pairing offer whose link's secret has this hash, or None if it was deleted."""
+    """Return the offer for the link whose secret has this hash, or None if it was deleted."""
     sql = f"{_SELECT_OFFER} WHERE secret_hash = :hash"
     return reader.one(Offer, sql, {"hash": secret_hash, "now": reader.now})
 
 
 def list_open_offers(reader: Reader) -> list[Offer]:
-    """Return all open pairing offers, sorted by when they expire."""
+    """Return all open pairing offers, sorted by expiry time."""
     sql = f"{_SELECT_OFFER} WHERE {_OPEN} ORDER BY expires_at"
     return [Offer(*row) for row in reader.rows(sql, {"now": reader.now})]
 
@@ -244,7 +244,7 @@ def offer_pairing(
 def pair_by_secret(
     tx: Transaction, secret: str, name: str | None = None, language: str = "fr"
 ) -> tuple[str, str] | None:
-    """Pair a new terminal with the secret from a link. Return the terminal's (id, token).
+    """Use the secret from a link to pair a new terminal. Return the terminal's (id, token).
 
     Return None if no open offer has this secret. `name` defaults to the name in the offer. Wrong
     secrets are not counted, because 256 bits cannot be guessed.
@@ -255,11 +255,12 @@ def pair_by_secret(
 def pair_by_code(
     tx: Transaction, code: str, name: str | None = None, language: str = "fr"
 ) -> tuple[str, str] | None:
-    """Pair a new terminal with the eight digits that a user typed, like `pair_by_secret()`.
+    """Use the eight digits that a user typed to pair a new terminal, as in `pair_by_secret()`.
 
     Wrong digits count against every open offer, because they do not show which offer was meant.
-    After five wrong tries, an offer can no longer be used with its digits, but its link stays
-    valid. For wrong digits, this function returns None. An exception would roll back the count.
+    After five wrong attempts, an offer can no longer be used with its digits, but its link stays
+    valid. For wrong digits, this function returns None, because an exception would roll back the
+    count.
     """
     paired = _pair(tx, f"code_hash = :hash AND tries < {_MOST_TRIES}", code, name, language)
     if paired is None:

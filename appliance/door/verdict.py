@@ -1,7 +1,7 @@
 """The verdict on a scan: its result and colour, and the messages for staff and for the guest.
 
-The box and the agent both use `judge` and `phrase`. The door app has its own implementation, which
-must pass the same test vectors.
+The box and the terminal agent both use `judge` and `phrase`. The door app has its own
+implementation, which must pass the same test vectors.
 """
 
 from collections.abc import Mapping
@@ -40,8 +40,8 @@ _NOT_SETTLED = {
 class Seen(Struct, frozen=True, array_like=True):
     """A reservation's state at the time of the verdict, without personal data.
 
-    `date` is the evening. `starts_on` is the next day if the slot starts after midnight. It is ""
-    in a verdict that an older version stored.
+    `date` is the evening. `starts_on` is the date on which the slot starts: the next day if it
+    starts after midnight. In a verdict that an older version stored, `starts_on` is "".
     """
 
     id: str
@@ -89,7 +89,7 @@ class Verdict(Struct, frozen=True):
         return COLOURS[self.result]
 
     def to_json(self) -> str:
-        """Return the verdict as JSON. The scan log stores it to repeat the response later."""
+        """Return the verdict as JSON, which the scan log stores so that the box can repeat it."""
         return msgspec.json.encode(self).decode()
 
     @classmethod
@@ -101,7 +101,7 @@ class Verdict(Struct, frozen=True):
 def see(reservation: Reservation, *, arrived: int | None = None) -> Seen:
     """Return the state of `reservation` for a verdict.
 
-    `arrived` replaces the reservation's own number of people inside, unless it is None.
+    Unless `arrived` is None, it replaces the reservation's own number of people inside.
     """
     r = reservation
     present = r.arrived if arrived is None else arrived
@@ -118,8 +118,8 @@ def judge(
     """Return the result for a known reservation, according to docs/decisions/door.md.
 
     `generation` is the scanned pass's generation, or None if no pass was scanned. `arrivals` is
-    the number of people at the door, or None for all who are still missing. `too_early` is True if
-    the reservation starts more than `door.early_minutes` minutes after the scan.
+    the number of people at the door, or None for all who have not arrived yet. `too_early` is True
+    if the reservation starts more than `door.early_minutes` minutes after the scan.
     """
     if generation is not None and generation != reservation.generation:
         return "revoked"

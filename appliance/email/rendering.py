@@ -54,7 +54,7 @@ _BIDI_CONTROLS = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _FIRST_NAME_MAX = 40
 
 
-# The kinds of emails. An email is sent only if the reservation's status is one of these.
+# The reservation statuses in which each kind of email may be sent.
 EMAIL_KINDS: Mapping[str, set[str]] = {
     "confirmation": {"confirmed", "completed"},
     "requested": {"requested"},
@@ -70,11 +70,12 @@ EMAIL_KINDS: Mapping[str, set[str]] = {
 class Contents:
     """An email and all data needed to render it. Amounts are in whole currency units.
 
-    - `undo_url`: the cancellation link, or None if the reservation holds no table.
+    - `undo_url`: the cancellation link, or None if the reservation does not hold a table.
     - `stop_url`: a reminder's unsubscribe link, or None for all other emails.
-    - `hours`: (start, end) in minutes after midnight, or None if that day has no slots.
+    - `hours`: the reservation's (start, end) in minutes after midnight, or None if it is for the
+      whole of an evening without slots.
     - `at`: the email's date, in ms since 1970.
-    - `moot`: why the email must not be sent any more, or None if it may be sent.
+    - `moot`: why the email must no longer be sent, or None if it may be sent.
     """
 
     email: Email
@@ -166,7 +167,8 @@ class Composer:
 async def render_email(environment: Environment, email_id: str) -> EmailMessage:
     """Render an email as the guest receives it, whatever its state in the queue.
 
-    Raises NotFound if the id is unknown, and UnusableAddress if the recipient cannot be used.
+    Raises NotFound if the id is unknown, and UnusableAddress if the recipient's address cannot
+    be used.
     """
     contents = await environment.database.read(read_contents, environment, email_id)
     return await asyncio.to_thread(Composer(environment.settings.mail.sender).compose, contents)
@@ -198,7 +200,7 @@ def read_contents(reader: Reader, environment: Environment, email_id: str) -> Co
 
 
 def _find_moot(reader: Reader, email: Email, reservation: Reservation) -> str | None:
-    """Return the reason why the email must not be sent any more, or None if it may be sent."""
+    """Return why the email must no longer be sent, or None if it may be sent."""
     if email.recipient is None:
         return "the address was erased"
     if reservation.status not in EMAIL_KINDS[email.kind]:

@@ -1,4 +1,4 @@
-"""Send emails by SMTP, and classify errors by whether another attempt makes sense."""
+"""Send emails by SMTP, and decide from an error whether to try again."""
 
 import asyncio
 import contextlib

@@ -37,17 +37,18 @@ log = logging.getLogger(__name__)
 
 MAIL_SETTINGS = "mail_settings"  # the alert for errors that only the owner can correct
 MAIL_UNREACHABLE = "mail_unreachable"  # the alert for errors that may resolve themselves
-_LONGEST_RETRY = 60.0  # in seconds, if an outcome could not be recorded
+_LONGEST_RETRY = 60.0  # maximum delay in seconds between attempts to record an outcome
 _REFUSED = "refused with"  # part of the error text if the server refused a command
 
 
 def record_email_attempt(tx: Transaction, email_id: str, outcome: Outcome) -> None:
     """Record an attempt to send an email, and set when to try again.
 
-    An email is retried until the reservation's evening is over. Only a waiting email changes, so
-    an outcome that is recorded twice counts once. A failure of the mail server, or a mistake in its
-    settings, creates an alert, and no other email is retried for a minute. The alert ends when the
-    server accepts an email, or rejects one for a reason that concerns only that email.
+    An email is retried until the reservation's evening is over. Only an email that is still waiting
+    is changed, so an outcome that is recorded twice counts once. If the mail server fails or the
+    mail settings are wrong, an alert is raised, and no other waiting email is tried for a minute.
+    The alert ends when the server accepts an email, or rejects one for a reason that concerns only
+    that email.
     """
     email = find_email(tx, email_id)
     if email is None or email.state != "waiting":
@@ -69,9 +70,10 @@ def record_email_attempt(tx: Transaction, email_id: str, outcome: Outcome) -> No
 
 
 def resume_emails(tx: Transaction) -> None:
-    """Retry now the emails that failed because of the settings, which may have been corrected.
+    """Immediately retry the emails that could not be sent because of the mail settings.
 
-    If no email is waiting, delete the alerts about the mail server.
+    The owner may have corrected the settings. If no email is waiting, this deletes the alerts about
+    the mail server.
     """
     sql = "UPDATE letter SET due_at = :now WHERE state = 'waiting' AND trouble LIKE :trouble"
     tx.execute(sql, {"now": tx.now, "trouble": f"{SETTINGS_TROUBLE}%"})
@@ -89,7 +91,7 @@ def _update_alerts(tx: Transaction, outcome: Outcome) -> None:
     if outcome.result == "accepted" or (_REFUSED in trouble and outcome.result != "unreachable"):
         clear_email_alerts(tx)  # the server works, even if it rejects this email
     elif outcome.result != "unreachable":
-        return  # the outcome does not tell whether the server works
+        return  # the outcome does not show whether the server works
     elif trouble.startswith(SETTINGS_TROUBLE):
         reason = trouble.removeprefix(SETTINGS_TROUBLE)
         sentence = f"no email is sent until the mail settings are corrected: {reason}"
@@ -104,7 +106,7 @@ def _update_alerts(tx: Transaction, outcome: Outcome) -> None:
 class EmailWorker:
     """Sends one environment's emails. Use it only in the event loop that started it."""
 
-    answer_within = 5.0  # maximum wait of a booking request for its email, in seconds
+    answer_within = 5.0  # maximum time that a booking request waits for its email, in seconds
 
     def __init__(self, environment: Environment, server: SmtpSender | None = None) -> None:
         """Create a worker. `server` defaults to the mail server in the settings.
@@ -130,7 +132,7 @@ class EmailWorker:
         )  # fmt: skip
 
     async def start(self) -> None:
-        """Prepare the waiting emails, and start listening for new emails."""
+        """Start listening for new emails, and call `resume_emails`."""
         if self._server is not None:
             self._environment.database.on_commit(self._on_commit)
             with suppress(Unavailable):  # the disk may be full
@@ -235,7 +237,7 @@ class EmailWorker:
         """Record the outcome of an attempt. Return whether this succeeded.
 
         If the write fails, keep the outcome in memory. No email is sent until it is recorded.
-        Otherwise a full disk would cause guests to get the same email again and again.
+        Otherwise, while the disk is full, guests would get the same email again and again.
         """
         try:
             await self._environment.database.write(record_email_attempt, email_id, outcome)

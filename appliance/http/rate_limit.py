@@ -12,7 +12,7 @@ _CALLERS_MAX = 10_000
 class RateLimit:
     """Allows each caller at most `limit` calls in any period of `seconds`.
 
-    Refused calls do not count. `refusal` is the error to raise for them.
+    Refused calls do not count. `refusal` is the type of error that they raise.
     """
 
     def __init__(
@@ -43,6 +43,6 @@ class RateLimit:
         calls.append(now)
 
     def give_back(self, caller: str) -> None:
-        """Remove the latest call of `caller` from the count."""
+        """Remove the latest call by `caller` from the count."""
         if self._calls.get(caller):
             self._calls[caller].pop()

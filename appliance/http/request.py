@@ -32,7 +32,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 ENVIRONMENT: web.RequestKey[Environment] = web.RequestKey("environment", Environment)
 CALLER_OF: web.AppKey[Callable[[web.Request], str]] = web.AppKey("caller of")
-"""A function that returns the client's address for rate limits, in the form of `caller_key`."""
+"""A function that returns the client's address as the key for rate limits (see `caller_key`)."""
 PAIRING_TRIES: web.AppKey[RateLimit] = web.AppKey("pairing tries", RateLimit)
 SEARCH_PHONES: web.AppKey[RateLimit] = web.AppKey("search phones", RateLimit)
 """The rate limit for phone number searches, by terminal id."""
@@ -50,11 +50,11 @@ def recheck_authorisation(request: web.Request) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who may call a route. Each route must declare its principal (docs/security.md, S3).
+    """The kind of caller that a route accepts. Each route must declare it (docs/security.md, S3).
 
     `anybody` requires no authentication. It is for public pages, files, and links with a token.
     `needs` is the scope that an API key must have, or the role that a staff member must have. It is
-    None for terminals, because the handlers in terminal_bridge check their roles.
+    None for terminals, because the handlers in terminal_bridge check the terminals' roles.
     """
 
     kind: Literal["anybody", "key", "terminal", "staff"]
@@ -98,8 +98,8 @@ async def read_object(
 async def read_body(request: web.Request, limit: int = BODY_LIMIT) -> bytes | None:
     """Read the body. Return None if it does not arrive completely within 30 s.
 
-    Raises BodyTooLarge above `limit` bytes (default 64 KiB), and the authorisation error if the
-    caller's access was revoked in the meantime.
+    Raises BodyTooLarge if the body is longer than `limit` bytes (default 64 KiB), and the
+    authorisation error if the caller's access was revoked in the meantime.
     """
     if (request.content_length or 0) > limit:
         raise BodyTooLarge
@@ -265,9 +265,9 @@ def is_from_our_page(request: web.Request, base: str) -> bool:
 # Client addresses
 
 BY_RELAY = "by relay"
-"""The name in a transport's extra information that is set to True if the connection came through
-the relay. The relay then reports the client's address. It could report a false one, even an address
-in the local network, so such a client never counts as local."""
+"""The key in a transport's extra information whose value is True if the connection came through
+the relay. In that case, the relay reports the client's address. It could report a false one, even
+an address in the local network, so such a client never counts as local."""
 Networks = Sequence[IPv4Network | IPv6Network]
 # Some proxies append the port. An IPv6 address is then enclosed in brackets (RFC 7239, 6).
 _WITH_PORT = re.compile(r"\[([^\]]*)\](?::\d+)?|([^:]*):\d+")

@@ -37,11 +37,11 @@ Look = Callable[[RecoveryKey, fence.Installation], Awaitable[list[fence.Marker]]
 
 
 class FenceWatch:
-    """Writes the marker to the backup target every minute, and looks for other boxes every 5 min.
+    """Writes this box's marker to the backup target every minute, and looks for others every 5 min.
 
-    If no target is set, it only looks for other boxes. The box continues to serve if the target
-    cannot be reached. Before the first backup, which creates the recovery key, nothing is checked,
-    because no other box can have this box's data yet.
+    If no target is set, it only looks for other boxes on the network. If the target cannot be
+    reached, the box continues to serve. Before the first backup, which creates the recovery key,
+    nothing is checked, because no other box can have this box's data yet.
     """
 
     def __init__(
@@ -96,8 +96,7 @@ class FenceWatch:
 
         The marker is encrypted with the request's `nonce` as context, so that the answer cannot be
         used for another request. Returns "" if this box has no recovery key, or if its installation
-        is not confirmed. The box may then be a copy, which must not stop the box it was copied
-        from.
+        is not confirmed. An unconfirmed box may be a copy, which must not stop the original.
         """
         key = self._find_key()
         if key is None or self._own is None or not self._own.confirmed:

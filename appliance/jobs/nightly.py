@@ -1,4 +1,4 @@
-"""The nightly jobs, backups between them, and copies of backups at the backup target.
+"""The nightly jobs, the backups made between them, and the copies at the backup target.
 
 The nightly jobs run in this order: retention, vacuum, integrity check, backup.
 """
@@ -41,7 +41,11 @@ Drop = Callable[[Transaction, Sequence[deliveries.Key]], None]
 
 
 class Retention:
-    """Deletes one environment's old logs (by age, number and size) and contacts (by age)."""
+    """Deletes old logs, and erases guests' names, contacts and notes, in one environment.
+
+    The settings `retention` limit the age of both. For webhook attempts, they also limit the number
+    of rows and their total size.
+    """
 
     def __init__(
         self, environment: Environment, may_expire: Callable[[], bool] = lambda: True
@@ -90,7 +94,7 @@ class Retention:
         await self._database.write(delete_old_sign_ins, yesterday)
 
     async def _forget_contacts(self) -> None:
-        """Erase guests' names, contacts and notes `contact_days` after their evening."""
+        """Erase guests' names, contacts and notes `contact_days` days after their evening."""
         days = self._settings.retention.contact_days
         while guests := await self._database.read(_find_past_guests, days):
             for start in range(0, len(guests), _GUESTS):
@@ -212,7 +216,7 @@ class NightlyWork:
         return None if is_late or record.trouble else 0
 
     async def note_overdue(self) -> None:
-        """Raise the alert if the latest backup is older than 30 hours, otherwise drop the alert."""
+        """Raise the alert if no backup passed a trial restore in 30 hours, otherwise drop it."""
         due = await self._box.live.database.read(self._overdue_at)
         trouble = read_record(self._box.directory.root).trouble
         why = f" ({trouble})" if trouble else ""
@@ -257,7 +261,7 @@ _REST = 50
 
 
 class FrequentBackups:
-    """Makes a backup every `backup.every_minutes` if the live database has changed.
+    """Makes a backup every `backup.every_minutes` minutes if the live database has changed.
 
     If backups are slow, waits longer, so that they run at most 2 % of the time.
     """
@@ -280,9 +284,10 @@ class FrequentBackups:
     def _next_due(self, reader: Reader) -> int | None:
         """Return when the next backup is due, in ms since 1970.
 
-        Returns None if frequent backups are switched off, and until the nightly jobs have made the
-        first backup. When a backup is due, returns None if nothing has changed since the latest
-        backup, or if the database is damaged: its backup must not replace a good one.
+        Returns None if frequent backups are switched off, or if the nightly jobs have not made the
+        first backup yet. When a backup is due, also returns None if nothing has changed since the
+        latest backup, or if the database is damaged, because its backup must not replace a good
+        one.
         """
         record = read_record(self._box.directory.root)
         minutes = self._box.settings.backup.every_minutes

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-REPORT = "last-update.json"  # the file's name at the relay
+REPORT = "last-update.json"  # the file's name on the relay
 _RELEASE = "relay.release"  # in the data directory; deleted after the update
 _LATE_MS = 2 * 3_600_000  # an update may begin up to this long after the start of the quiet hour
 _LOOK_MS = 60_000
@@ -77,7 +77,7 @@ class RelayUpdates:
         return next_night(reader, self._looked_at, hour)
 
     async def run(self) -> None:
-        """Report the latest update. At the quiet hour, also request the staged release.
+        """Report the latest update. In the quiet hour, also request the staged release.
 
         Raises OperatorError if the relay does not answer.
         """
@@ -112,7 +112,7 @@ class RelayUpdates:
 
         Does nothing if the release is not newer than this program, or if the latest update already
         tried to install it. Raises OperatorError if the release's signature is not valid, or if the
-        file is larger than the release that was signed.
+        file is larger than the signed release.
         """
         import asyncssh  # noqa: PLC0415 - takes 5 MB, and only boxes with a relay need it
 
@@ -133,7 +133,7 @@ class RelayUpdates:
                     await file.seek(0)
                     while block := cast("bytes", await file.read(_BLOCK)):
                         if copy.tell() + len(block) > manifest.size + HEAD_BYTES:
-                            raise OperatorError("the release at the relay is too large")
+                            raise OperatorError("the release on the relay is too large")
                         copy.write(block)
         except asyncssh.SFTPNoSuchFile:  # nothing is staged for this box
             return

@@ -30,7 +30,7 @@ _DEFAULT_HOURS = (20 * 60, 24 * 60)
 
 
 def remind(tx: Transaction, hours: int) -> int:
-    """Email a reminder to guests whose evening begins within `hours`.
+    """Email a reminder to guests whose evening begins within `hours` hours.
 
     Returns the number of emails, at most BATCH. Sends one reminder per reservation. Skips guests
     who booked within those hours, have checked in or have unsubscribed.
@@ -195,7 +195,7 @@ def last_ended_evening_now(reader: Reader) -> date:
 
 
 def last_ended_evening(now: int, venue: Venue, zone: ZoneInfo) -> date:
-    """Return the date of the latest evening that has ended at `now` (ms since 1970).
+    """Return the date of the latest evening that had ended by `now` (ms since 1970).
 
     Uses the same end times as `find_next_due`. The result is not always the evening before tonight,
     because an hour occurs twice when daylight saving time ends.

@@ -60,7 +60,8 @@ class Watchdog:
     ) -> None:
         """Before the process ends, the stack traces of all threads are written to the file `dump`.
 
-        `leave` must end the process without exit handlers, which would wait for the stuck loop.
+        `leave` must end the process without running the exit handlers, because they would wait for
+        the stuck loop.
         """
         self._dump = dump
         self._environ = environ
@@ -89,7 +90,7 @@ class Watchdog:
         self._thread.join()
 
     def _wrap_selector(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wrap the loop's selector to record when the loop is idle. asyncio has no hook for it."""
+        """Wrap the selector to record when the loop is idle. asyncio has no hook for this."""
         selector: Any = loop._selector  # type: ignore[attr-defined] # noqa: SLF001
         wait = selector.select
 
@@ -180,7 +181,7 @@ _ESSENTIAL_ACTIONS: frozenset[Callable[..., Any]] = frozenset({
 class DiskReserve:
     """A preallocated file in `folder` that is deleted when the disk is full.
 
-    The file's size is `size` bytes, but at most a quarter of the free space.
+    The file is `size` bytes long, or a quarter of the free space if that is less.
     """
 
     def __init__(self, folder: Path, size: int = 64 * _MIB) -> None:
@@ -194,7 +195,7 @@ class DiskReserve:
     def make(self) -> bool:
         """Create the reserve if there is enough space. Returns whether the reserve exists.
 
-        Replaces a reserve that was made smaller because the disk was almost full.
+        Replaces a smaller reserve that was created while the disk was almost full.
         """
         existing = self._path.stat().st_size if self._path.exists() else 0
         size = min(self._size, (self._free() + existing) // 4)
