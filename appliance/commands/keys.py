@@ -26,7 +26,7 @@ def add(commands: cli.Commands) -> None:
     group = cli.add_group(commands, "signing-key", "the key that signs guest passes")
     meaning = "create a new key; existing passes stay valid"
     parser = cli.add_command(group, "rotate", rotate, meaning, "--data", "--environment")
-    meaning = "the key was stolen, so refuse existing passes; guests' links show new passes"
+    meaning = "refuse existing passes, because the key was stolen; guests' links show new passes"
     parser.add_argument("--leaked", action="store_true", help=meaning)
 
 
@@ -42,7 +42,7 @@ def create(arguments: argparse.Namespace, console: cli.Console) -> int:
     if arguments.environment == "live" and not links.app_url:
         text += (
             f"\nUntil server.app_url is set, links to guests begin with {links.base}, which opens "
-            "in the venue's network only."
+            "only on the venue's network."
         )
     described = {"id": issued.id, "key": issued.key, "scopes": list(issued.scopes)}
     return cli.print_answer(arguments, described, text)
