@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def restore(arguments: argparse.Namespace, console: Console) -> int:
-    """Restore a backup to a directory without a box. With --latest, replace a damaged box's data."""
+    """Restore a backup to a directory without a box or, with --latest, to a damaged box."""
     ways = [arguments.file is not None, arguments.latest, arguments.source is not None]
     if not any(ways) or (ways[0] and sum(ways) > 1):
         raise WrongUsage(
