@@ -113,7 +113,7 @@ class Copier:
                 known = {own.name: found for own, found in catalogue.list_backups(folder)}
                 copies = await _list_copies(target, {*files, path.name}, known)
                 ours = [copy for copy in copies if copy[1].venue_id == header.venue_id]
-                for old in catalogue.choose_old(ours):  # by the same rule as in the box's folder
+                for old in catalogue.choose_old(ours):  # same rule as in the box's own folder
                     if old != Path(path.name):
                         await target.delete(old.name)
                 if is_trial:

@@ -1,7 +1,7 @@
 """The targets of backup copies: an SFTP server, S3-compatible storage, or the box's relay.
 
-Functions import the libraries when they need them. An import at the top of this file would delay
-the start of the box.
+Functions import asyncssh and obstore when they need them, because an import at the top of this file
+would delay the start of the box.
 """
 
 import asyncio

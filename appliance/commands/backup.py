@@ -43,7 +43,7 @@ def add(commands: Commands) -> None:
                         help="kit: show the recovery kit; target: copy the latest backup to "
                         "backup.target and test the copy by restoring it")  # fmt: skip
     parser.add_argument("--to", metavar="DIR", help="write this backup to another folder")
-    parser.add_argument("--html", metavar="FILE", help="write the recovery kit as a page to print")
+    parser.add_argument("--html", metavar="FILE", help="write the recovery kit as an HTML page")
     meaning = "type the printed key, to check that it belongs to this box"
     parser.add_argument("--check", action="store_true", help=meaning)
     parser = add_command(commands, "restore", restore, "create a box from a backup", "--data")

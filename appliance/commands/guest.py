@@ -46,7 +46,7 @@ def run_erase(arguments: argparse.Namespace, console: cli.Console) -> int:
         at = tx.now
     is_wiped = privacy.finish_erasures(directory.database(environment), environment, found, at)
     sentence = (
-        f"the guest of {len(found)} reservations is erased; earlier backups still contain the data"
+        f"the guest's data in {len(found)} reservations is erased, but is still in earlier backups"
     )
     if not is_wiped:
         sentence += (

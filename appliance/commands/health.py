@@ -34,7 +34,7 @@ def add(commands: cli.Commands) -> None:
     parser = cli.add_command(group, "confirm", confirm, meaning, "--data")
     parser.add_argument("day", metavar="DATE", type=cli.parse_day,
                         help="today's date, such as 2026-11-22")  # fmt: skip
-    meaning = "version, Python, SQLite, tz database"
+    meaning = "show the versions of venuebox, Python, SQLite and the tz database"
     parser = cli.add_command(commands, "version", version, meaning, "--data")
     document = parser.add_mutually_exclusive_group()
     document.add_argument("--sbom", action="store_true", help="components, as CycloneDX JSON")

@@ -32,7 +32,7 @@ def add(commands: Commands) -> None:
     """Add the command to the command line."""
     group = add_group(commands, "service", "run the box as a system service")
     parser = add_command(group, "install", run, "write and enable the systemd unit", "--data")
-    parser.add_argument("--user", metavar="U", default="venuebox", help="user of the service")
+    parser.add_argument("--user", metavar="U", default="venuebox", help="user that runs the box")
     meaning = "stand by for another box and serve after the take-over (see venuebox standby)"
     parser.add_argument("--standby", action="store_true", help=meaning)
     parser.add_argument("--print", action="store_true", help="print the unit and change nothing")

@@ -33,7 +33,7 @@ def add(commands: cli.Commands) -> None:
     meaning = "also create a new authority, which every device must trust"
     parser.add_argument("--authority", action="store_true", help=meaning)
     cli.add_command(group, "forget", forget, "remove the imported certificate", "--data")
-    meaning = "try now to obtain a certificate by ACME"
+    meaning = "try to obtain a certificate by ACME now"
     cli.add_command(group, "obtain", obtain, meaning, "--data")
 
 
@@ -87,7 +87,7 @@ def _describe(kind: str, found: dict[str, Any]) -> list[str]:
 
 
 def _shown(fingerprint: str) -> str:
-    """Return the fingerprint as browsers and `/trust` show it, so that people can compare them."""
+    """Return the fingerprint in the form in which browsers and `/trust` show it."""
     return bytes.fromhex(fingerprint).hex(":").upper()
 
 
