@@ -170,7 +170,7 @@ class SealedReader:
         if self.header.key_check != key.check:
             raise OperatorError(
                 "this backup was encrypted with a different recovery key. Use the recovery kit "
-                "of its box."
+                "for the box that made the backup."
             )
         self._file = file
         self._cipher, self._associated_data = _cipher(self.header, line, key)
@@ -224,7 +224,7 @@ def _nonce(number: int, is_last: bool) -> bytes:  # noqa: FBT001 - called in thi
     return number.to_bytes(11, "big") + bytes([is_last])
 
 
-# A callback for progress, which receives the number of bytes processed and the total.
+# A progress callback. It receives the number of bytes processed and the total number of bytes.
 Progress = Callable[[int, int], None]
 
 _MANIFEST = "manifest.json"
@@ -249,7 +249,7 @@ class Manifest:
 
 
 def list_files(directory: DataDirectory, copies: dict[EnvironmentName, Path]) -> dict[str, Path]:
-    """Return the files to back up, as a mapping from the name in the backup to the path.
+    """Return the files to back up: the path of each file by its name in the backup.
 
     `copies` contains snapshots of the databases, which are backed up instead of the open databases.
     """

@@ -57,7 +57,7 @@ class UnusableCopy(OperatorError):
 
 @dataclass(frozen=True, slots=True)
 class Copier:
-    """Keeps the target up to date. Its methods block, so call them in a thread."""
+    """Keeps the copies at the target up to date. Its methods block, so call them in a thread."""
 
     directory: DataDirectory
     settings: Settings
@@ -77,7 +77,7 @@ class Copier:
         return record.proven_at + TRIAL_MS
 
     def run(self, *, must_try: bool = False) -> CopyRecord:
-        """Copy the latest backup and delete old copies. Once a week, make a trial restore.
+        """Copy the latest backup and delete old copies. Once a week, try to restore the copy.
 
         With `must_try`, makes the trial restore even if a week has not passed. Records the result.
         Raises UnusableCopy if the copy cannot be restored, and OperatorError if anything else
@@ -113,7 +113,7 @@ class Copier:
                 known = {own.name: found for own, found in catalogue.list_backups(folder)}
                 copies = await _list_copies(target, {*files, path.name}, known)
                 ours = [copy for copy in copies if copy[1].venue_id == header.venue_id]
-                for old in catalogue.choose_old(ours):  # by the same rule as in the box's folder
+                for old in catalogue.choose_old(ours):  # same rule as in the box's own folder
                     if old != Path(path.name):
                         await target.delete(old.name)
                 if is_trial:
@@ -170,9 +170,9 @@ def fetch_latest(
 ) -> Path:
     """Copy the latest backup at the target `source` into `folder` and return its path.
 
-    If `source` ends with the name of a backup, that one is copied. Raises TargetError if the target
-    fails or does not contain the backup. Also raises it if the target has backups of several venues
-    and `source` does not name one of the backups.
+    If `source` ends with the name of a backup, that backup is copied. Raises TargetError if the
+    target fails or does not contain the backup. Also raises it if the target has backups of several
+    venues and `source` does not name one of the backups.
     """
     address, wanted = split_source(source)
 

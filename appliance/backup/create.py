@@ -52,8 +52,7 @@ _EXPLANATIONS = {
     ),
 }
 
-# A callback for progress, which receives the phase (copy, seal or prove), the amount done and the
-# total.
+# A progress callback. It receives the phase (copy, seal or prove), the amount done and the total.
 Tell = Callable[[str, int, int], None]
 
 
@@ -74,7 +73,7 @@ class Maker:
 
         With `is_frequent`, verifies the backup without a trial restore, to write less to the disk.
         Without `to`, waits until no other backup is running. With `to`, does not wait, because the
-        other backup may hang if its volume does not respond. If the backup cannot be made, raises
+        volume of the other backup may have stopped responding. If the backup cannot be made, raises
         OperatorError, leaves no file behind and deletes no old backup.
         """
         if to is not None and not to.is_dir():
@@ -94,7 +93,7 @@ class Maker:
         self.tell("copy", 0, len(ENVIRONMENTS))
         own = self.directory.root / "backups"
         make_folder(own)
-        waited = f"another backup of this box has not ended for {self.patience:.0f} seconds"
+        waited = f"another backup of this box was still running after {self.patience:.0f} seconds"
         with exclusive(own, self.patience, f"{waited}. Try again later."):
             folder = catalogue.find_catalogue(self.directory, self.settings)
             started = time.monotonic()
@@ -118,7 +117,8 @@ class Maker:
         self.directory.refuse_lost_key()
         key = ensure_recovery_key(self.directory, self.tokens)
         if self.settings.backup.target.startswith("sftp:"):
-            # Even the first backup must contain this key: a restored box needs it for the marker.
+            # Even the first backup must contain this SSH key, because a restored box needs it to
+            # read and write its marker at the target.
             ensure_sftp_key(self.directory)
         _sweep(folder)
         with scratch_folder(self.directory) as scratch:
@@ -185,9 +185,9 @@ class Maker:
 def back_up_before_upgrade(maker: Maker) -> str:
     """Create a verified backup if a schema upgrade is due. Returns a message to print, or "".
 
-    If the configured folder fails, uses `backups/` in the data directory. Raises OperatorError if
-    both fail; the schema must then not be upgraded. Call this with the data directory's lock held,
-    before the box serves.
+    If the backup to the configured folder fails, uses `backups/` in the data directory. Raises
+    OperatorError if both backups fail; the schema must then not be upgraded. Call this with the
+    data directory's lock held, before the box serves.
     """
     upgrade = find_upgrade(maker.directory.databases)
     if upgrade is None:

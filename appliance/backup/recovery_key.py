@@ -89,7 +89,7 @@ def find_recovery_key(directory: DataDirectory) -> RecoveryKey | None:
         return None
     except OSError as error:
         raise OperatorError(
-            f"{path} cannot be read ({error.strerror}). Run this command as its owner."
+            f"{path} cannot be read ({error.strerror}). Run this command as the file's owner."
         ) from None
     if len(raw) != _BYTES + _CHECK_BYTES or raw[_BYTES:] != _checksum(raw[:_BYTES]):
         raise OperatorError(

@@ -1,7 +1,7 @@
 """The targets of backup copies: an SFTP server, S3-compatible storage, or the box's relay.
 
-Functions import the libraries when they need them. An import at the top of this file would delay
-the start of the box.
+Functions import asyncssh and obstore when they need them, because an import at the top of this file
+would delay the start of the box.
 """
 
 import asyncio
@@ -43,7 +43,10 @@ class TargetError(OperatorError):
 def open_target(
     settings: BackupSettings, directory: DataDirectory
 ) -> "AbstractAsyncContextManager[Target]":
-    """Connect to `settings.target`. Raises TargetError on failure, also during the block."""
+    """Connect to `settings.target`.
+
+    Raises TargetError if the target fails, while connecting or during the block.
+    """
     if not is_target(settings.target):
         raise TargetError(
             "this is not the address of a backup target. Use sftp://user@host/folder, "
@@ -70,8 +73,9 @@ async def _explaining(opened: AbstractAsyncContextManager[T], host: str) -> Asyn
         raise TargetError(f"{host} refuses the key and the password of this box") from None
     except asyncssh.HostKeyNotVerifiable:
         raise TargetError(
-            f"{host} shows another host key than the one this box expects. If the server was "
-            f"reinstalled, remove its line from secrets/{_PINS}, or correct hostkey in the address"
+            f"{host} presents a host key other than the one that this box expects. If the server "
+            f"was reinstalled, remove its line from secrets/{_PINS}, or correct hostkey in the "
+            "address"
         ) from None
     except TimeoutError:
         raise TargetError(f"{host} did not answer in time") from None
@@ -81,7 +85,7 @@ async def _explaining(opened: AbstractAsyncContextManager[T], host: str) -> Asyn
 
 
 def ensure_sftp_key(directory: DataDirectory) -> str:
-    """Return the box's public SSH key as a line for `authorized_keys`. Creates it if missing."""
+    """Return the box's public SSH key for `authorized_keys`, after creating it if it is missing."""
     import asyncssh  # noqa: PLC0415 - see above
 
     path = directory.root / "secrets" / _KEY
@@ -98,7 +102,7 @@ async def _connect(
 ) -> AsyncIterator["asyncssh.SFTPClient"]:
     """Connect by SSH and start SFTP. Close both at the end of the block.
 
-    `is_trusted` returns whether the server's host key is the right one.
+    `is_trusted` must return whether to accept the server's host key.
     """
     import asyncssh  # noqa: PLC0415 - see above
 
@@ -129,8 +133,8 @@ async def _open_sftp(
 ) -> "AsyncIterator[Target]":
     """Connect to an SFTP server. Accept only the host key in its address.
 
-    If the address has none, accept the key that the server shows at the first connection. From then
-    on, `known_hosts` contains this key and no other is accepted.
+    If the address has none, accept the key that the server presents at the first connection. From
+    then on, `known_hosts` contains this key, and no other key is accepted.
     """
     import asyncssh  # noqa: PLC0415 - see above
 
@@ -149,7 +153,8 @@ async def _open_sftp(
     options: dict[str, Any] = {"password": settings.target_secret or None}
     if is_pinned and not expected:
         options["known_hosts"] = str(pins)
-    if key.exists():  # a new machine has none yet, so a restore uses the user's SSH keys
+    # A new machine does not have this file, so a restore there uses the user's own SSH keys.
+    if key.exists():
         options |= {"client_keys": [str(key)], "agent_path": None}
     async with _connect(host, port, unquote(url.username or ""), is_trusted, **options) as sftp:
         if shown and not expected:
@@ -171,7 +176,8 @@ async def _open_relay(directory: DataDirectory) -> "AsyncIterator[Target]":
 async def connect_relay(directory: DataDirectory) -> AsyncIterator["asyncssh.SFTPClient"]:
     """Connect to the relay that the box has joined, and sign in with the box's key for the relay.
 
-    Raises TargetError on failure, also during the block. The block must set its own deadlines.
+    Raises TargetError if the relay fails, while connecting or during the block. The block must set
+    its own deadlines.
     """
     import asyncssh  # noqa: PLC0415 - see above
 

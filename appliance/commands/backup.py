@@ -1,4 +1,4 @@
-"""`venuebox backup`, `restore`, `verify` and `salvage`: backups, and what to do after damage."""
+"""`venuebox backup`, `restore`, `verify` and `salvage`: back up a box, and recover from damage."""
 
 import argparse
 import asyncio
@@ -41,18 +41,18 @@ def add(commands: Commands) -> None:
     parser = add_command(commands, "backup", run, meaning, "--data")
     parser.add_argument("what", nargs="?", choices=("kit", "target"), metavar="[kit|target]",
                         help="kit: show the recovery kit; target: copy the latest backup to "
-                        "backup.target and restore the copy on trial")  # fmt: skip
+                        "backup.target and test the copy by restoring it")  # fmt: skip
     parser.add_argument("--to", metavar="DIR", help="write this backup to another folder")
-    parser.add_argument("--html", metavar="FILE", help="write the recovery kit as a page to print")
-    meaning = "type the printed key and check that it is this box's"
+    parser.add_argument("--html", metavar="FILE", help="write the recovery kit as an HTML page")
+    meaning = "type the printed key, to check that it belongs to this box"
     parser.add_argument("--check", action="store_true", help=meaning)
     parser = add_command(commands, "restore", restore, "create a box from a backup", "--data")
     parser.add_argument("file", nargs="?", metavar="FILE", help="the backup")
-    meaning = "recovery key, which other users see in the process list (default: prompt)"
+    meaning = "recovery key; other users can see it in the process list (default: prompt)"
     parser.add_argument("--key", metavar="KEY", help=meaning)
     meaning = "replace a damaged box with its last good backup"
     parser.add_argument("--latest", action="store_true", help=meaning)
-    meaning = "fetch the backup from there: sftp://user@host/folder or s3://bucket/folder"
+    meaning = "fetch the backup from this target: sftp://user@host/folder or s3://bucket/folder"
     parser.add_argument("--from", dest="source", metavar="TARGET", help=meaning)
     meaning = "copy a damaged box's readable data to new database files"
     parser = add_command(commands, "salvage", salvage, meaning, "--data")
@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def restore(arguments: argparse.Namespace, console: Console) -> int:
-    """Restore a backup to a directory without a box. With --latest, replace a damaged box."""
+    """Restore a backup to a directory without a box or, with --latest, to a damaged box."""
     ways = [arguments.file is not None, arguments.latest, arguments.source is not None]
     if not any(ways) or (ways[0] and sum(ways) > 1):
         raise WrongUsage(
@@ -127,7 +127,7 @@ def _restore(arguments: argparse.Namespace, console: Console, fetched: Path | No
         header, _ = read_header(file)
         directory = console.directory(arguments)
         key = ask_key(arguments.key, f"recovery key of {header.venue}:")
-        marker = None  # the previous box's, if it stored one at the target
+        marker = None  # the previous box's marker, if there is one at the target
         if fetched:
             target = split_source(arguments.source)[0]
             backup = replace(console.settings(directory).backup, target=target)
@@ -180,8 +180,8 @@ def salvage(arguments: argparse.Namespace, console: Console) -> int:
             sync(directory.root)
             beside.rmdir()
             print(
-                f"the box uses the new files from its next start. The previous files are kept in "
-                f"{damaged}"
+                "the box will use the new files when it is next started. The previous files are "
+                f"kept in {damaged}"
             )
     return 0
 
@@ -189,7 +189,8 @@ def salvage(arguments: argparse.Namespace, console: Console) -> int:
 def verify(arguments: argparse.Namespace, console: Console) -> int:
     """Print the backup's header and verify the whole file.
 
-    With --upgrade, also check that this version can read the box's settings and upgrade the copy.
+    With --upgrade, also check that this version of the program can read the box's settings and
+    upgrade the restored databases.
     """
     with open_backup(Path(arguments.file)) as file:
         header, _ = read_header(file)
@@ -232,7 +233,7 @@ def ask_key(given: str | None, prompt: str = "recovery key:") -> recovery_key.Re
         print(prompt, end=" ", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
     if not line:
-        raise OperatorError("a recovery key is required, and none was typed.")
+        raise OperatorError("a recovery key is required, but none was entered.")
     if sum(map(str.isalnum, line)) == _ROW:
         line += sys.stdin.readline()
     return recovery_key.parse_recovery_key(line)
@@ -243,17 +244,17 @@ def _show_kit(arguments: argparse.Namespace, console: Console, directory: DataDi
     if arguments.check:
         if ask_key(None) != key:
             raise OperatorError(
-                "this key is an old key or the key of a different box. Print a new kit."
+                "this is an old key or the key of a different box. Print a new kit."
             )
         record_kit(directory.root, key)
-        print("this key is right: it decrypts this box's backups")
+        print("this key is correct: it decrypts this box's backups")
         return 0
     with console.reading(directory, "live") as reader:
         venue = get_venue(reader).name
     record_kit(directory.root, key)
     if arguments.html:
         with open(arguments.html, "w", encoding="utf-8", opener=open_private) as file:
-            os.fchmod(file.fileno(), 0o600)  # needed if the file already existed
+            os.fchmod(file.fileno(), 0o600)  # an existing file keeps its mode when it is opened
             file.write(recovery_key.kit_html(key, venue))
         print(f"{arguments.html} written. Print it, then delete the file.")
         return 0

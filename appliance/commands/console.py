@@ -46,7 +46,7 @@ _NAME_MAX = 200
 
 
 class WrongUsage(OperatorError):
-    """Raised for arguments that are missing or exclude each other. `main` exits with status 2."""
+    """Raised if arguments are missing or contradict each other. `main` then exits with status 2."""
 
 
 class Console:
@@ -98,7 +98,7 @@ class Console:
         return replace(known, server=replace(known.server, host=host))
 
     def links(self, directory: DataDirectory, environment: EnvironmentName) -> Links:
-        """Return the links of an environment as the running box would issue them."""
+        """Return an environment's `Links`, with which a command builds the same URLs as the box."""
         server = self.settings(directory).server
         address = directory.remembered_address() or f"http://127.0.0.1:{server.port}"
         return Links(address, server.app_url, path_prefix(environment))
@@ -109,7 +109,7 @@ class Console:
     ) -> Iterator[Transaction]:
         """Open a transaction that is committed durably at the end. The box may be running.
 
-        If the transaction has change notices, wakes a running box, which then reloads its rows.
+        If the transaction has change notices, wakes a running box, which then rereads its data.
         Raises OperatorError if the database is missing, unusable or has a different schema version.
         """
         path = _existing_database(directory, environment)
@@ -137,7 +137,7 @@ class Console:
     def each_environment(
         self, arguments: argparse.Namespace
     ) -> Iterator[tuple[EnvironmentName, Reader]]:
-        """Yield (environment, snapshot) for the selected environment, or for both."""
+        """Yield (environment, snapshot) for the selected environment, or by default for both."""
         directory = self.directory(arguments)
         for environment in ENVIRONMENTS:
             if arguments.environment in {None, environment}:
@@ -204,7 +204,7 @@ def add_group(commands: Commands, name: str, meaning: str) -> Commands:
 
 
 def describe(row: object, *names: str, **more: object) -> dict[str, object]:
-    """Convert the attributes `names` of `row`, and `more`, to JSON members.
+    """Convert the attributes of `row` listed in `names`, and the values in `more`, to JSON members.
 
     For example, `created_at` becomes `createdAt`, with an ISO 8601 instant as its value.
     """
@@ -220,8 +220,8 @@ def describe(row: object, *names: str, **more: object) -> dict[str, object]:
 def print_rows(arguments: argparse.Namespace, rows: Iterable[tuple[object, list[str]]]) -> int:
     """Print one line for each pair (JSON value, text columns). Returns the exit status.
 
-    Reads all rows first, so that a slow pipe does not keep the snapshot open. Leaves out control
-    characters, because a row may contain a name that a phone chose when it was paired.
+    Reads all rows first, so that a slow pipe does not keep the snapshot open. Removes control
+    characters from the text, because a phone can choose the terminal's name when it is paired.
     """
     for described, columns in list(rows):
         print_answer(arguments, described, one_line("  ".join(columns)))

@@ -29,7 +29,7 @@ def add(commands: cli.Commands) -> None:
     export_parser.add_argument("--to", dest="until", type=cli.parse_day, metavar="DATE",
                                help="last evening (default: the newest)")  # fmt: skip
     export_parser.add_argument("--format", choices=("jsonl", "csv"), default="jsonl",
-                               help="signed JSON lines, or CSV, unsigned")  # fmt: skip
+                               help="signed JSON lines or unsigned CSV")  # fmt: skip
     export_parser.add_argument("--output", metavar="FILE", help="default: standard output")
     meaning = "verify an exported file, or the box's own log"
     verify_parser = cli.add_command(group, "verify", verify, meaning, "--data")
@@ -38,14 +38,15 @@ def add(commands: cli.Commands) -> None:
                                "default is the environment named in it.")  # fmt: skip
     verify_parser.add_argument("file", metavar="FILE", nargs="?", help="an exported file")
     verify_parser.add_argument("--public-key", type=_public_key, metavar="HEX",
-                               help="the box's public key, if there is no box here")  # fmt: skip
+                               help="the box's public key. Required if there is no box "
+                               "here.")  # fmt: skip
 
 
 def export(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Export the log. Returns status 1 if the hash chain of the scans is broken.
 
-    Raises WrongUsage if the period ends before it begins: a signed file without scans would say
-    that nobody came.
+    Raises WrongUsage if the period ends before it begins. The signed export would contain no scans,
+    and so seem to prove that nobody came.
     """
     if arguments.since and arguments.until and arguments.until < arguments.since:
         raise cli.WrongUsage("--to is before --from")
@@ -68,8 +69,8 @@ def export(arguments: argparse.Namespace, console: cli.Console) -> int:
             print(f"signed; the public key is {log.key.public_key().public_bytes_raw().hex()}")
     if log.broken is not None:
         print(
-            f"venuebox: scan {log.broken} was changed, or a scan before it was removed. The export "
-            "shows the log as it is.",
+            f"venuebox: scan {log.broken} was changed, or an earlier scan was removed. The export "
+            "contains the log in its present state.",
             file=sys.stderr,
         )
         return 1
@@ -88,7 +89,7 @@ def verify(arguments: argparse.Namespace, console: cli.Console) -> int:
         with console.reading(directory, arguments.environment) as reader:
             count, broken = count_scans(reader), find_broken_link(reader)
         what = f"the door log of {arguments.environment}"
-        problem = f"scan {broken}: it was changed, or a scan before it was removed"
+        problem = f"scan {broken}: it was changed, or an earlier scan was removed"
     else:
         what = arguments.file
         try:
@@ -111,7 +112,7 @@ def verify(arguments: argparse.Namespace, console: cli.Console) -> int:
 def _keys(
     arguments: argparse.Namespace, console: cli.Console, header: dict[str, Any]
 ) -> Iterable[bytes]:
-    """Return the accepted public keys, i.e. --public-key if it is given, or else the box's keys."""
+    """Return the accepted public keys: --public-key if it is given, otherwise the box's keys."""
     if arguments.public_key is not None:
         return [arguments.public_key]
     environment = arguments.environment or header.get("environment")

@@ -14,14 +14,14 @@ def add(commands: cli.Commands) -> None:
     group = cli.add_group(commands, "guest", "export or erase a guest's data")
     for name, run, meaning, *options in (
         ("export", run_export, "print all data about a guest as JSON"),
-        ("erase", run_erase, "erase a guest's name, contacts and notes", "--json"),
+        ("erase", run_erase, "erase a guest's name, contact details and notes", "--json"),
     ):
         parser = cli.add_command(group, name, run, meaning, "--data", "--environment", *options)
         selection = parser.add_mutually_exclusive_group(required=True)
         selection.add_argument("--reservation", metavar="ID", help="the guest of this reservation")
         selection.add_argument("--email", metavar="E", help="guests with this email address")
         selection.add_argument("--phone", metavar="P",
-                               help="guests with this phone number, in any notation")  # fmt: skip
+                               help="guests with this phone number, in any format")  # fmt: skip
 
 
 def run_export(arguments: argparse.Namespace, console: cli.Console) -> int:
@@ -33,7 +33,7 @@ def run_export(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def run_erase(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Erase the data, and remove it from the unused space in the database files, too.
+    """Erase the data, and wipe the unused space in the database files, which may contain copies.
 
     Works while the box runs. Also records the erasure, so that the box can repeat it after an older
     backup is restored.
@@ -46,10 +46,13 @@ def run_erase(arguments: argparse.Namespace, console: cli.Console) -> int:
         at = tx.now
     is_wiped = privacy.finish_erasures(directory.database(environment), environment, found, at)
     sentence = (
-        f"the guest of {len(found)} reservations is erased; earlier backups still contain the data"
+        f"the guest's data in {len(found)} reservations is erased, but is still in earlier backups"
     )
     if not is_wiped:
-        sentence += "\nthe database was in use, so the box will wipe its files tonight"
+        sentence += (
+            "\nthe database was in use or the disk was full, so the box will wipe the unused space "
+            "in its files tonight"
+        )
     return cli.print_answer(arguments, {"erased": found, "wiped": is_wiped}, sentence)
 
 

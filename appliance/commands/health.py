@@ -22,19 +22,19 @@ _FRENCH = ("fr", "ar")  # Arabic locales get French, which is common in Morocco
 
 def add(commands: cli.Commands) -> None:
     """Add the commands to the command line."""
-    meaning = "check the box and say how to fix what is wrong"
+    meaning = "check the box, and suggest how to solve each problem"
     parser = cli.add_command(commands, "doctor", doctor, meaning, "--data", "--json")
     parser.add_argument("--online", action="store_true", help="also connect to the mail server")
-    meaning = "also fetch a proof through the public address, as a guest would"
+    meaning = "also check that the public address leads to this box"
     parser.add_argument("--outside", action="store_true", help=meaning)
     meaning = "remove other users' access to the box's files"
     parser.add_argument("--fix", action="store_true", help=meaning)
     group = cli.add_group(commands, "clock", "the box's clock")
-    meaning = "confirm that the clock is right after a jump or a long power-off"
+    meaning = "confirm that the clock is right, after it jumped or the box was off for long"
     parser = cli.add_command(group, "confirm", confirm, meaning, "--data")
     parser.add_argument("day", metavar="DATE", type=cli.parse_day,
                         help="today's date, such as 2026-11-22")  # fmt: skip
-    meaning = "version, Python, SQLite, tz database"
+    meaning = "show the versions of venuebox, Python, SQLite and the tz database"
     parser = cli.add_command(commands, "version", version, meaning, "--data")
     document = parser.add_mutually_exclusive_group()
     document.add_argument("--sbom", action="store_true", help="components, as CycloneDX JSON")

@@ -18,15 +18,15 @@ def add(commands: cli.Commands) -> None:
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--scope", action="append", choices=SCOPES, help="scopes (default: all)")
     choice.add_argument("--read-only", action="store_true", help="read scopes only")
-    parser.add_argument("--successor-of", metavar="ID", help="the key that this one replaces")
-    cli.add_command(group, "list", show, "list keys, without their secret part",
+    parser.add_argument("--successor-of", metavar="ID", help="id of the key that it replaces")
+    cli.add_command(group, "list", show, "list keys without their secret parts",
                     "--data", "--environment?", "--json")  # fmt: skip
-    cli.add_command(group, "revoke", revoke, "revoke a key; its next request is refused",
+    cli.add_command(group, "revoke", revoke, "revoke a key; further requests with it are refused",
                     "--data", id_help="the key's id")  # fmt: skip
     group = cli.add_group(commands, "signing-key", "the key that signs guest passes")
     meaning = "create a new key; existing passes stay valid"
     parser = cli.add_command(group, "rotate", rotate, meaning, "--data", "--environment")
-    meaning = "the key was stolen, so refuse existing passes; guests' links show new passes"
+    meaning = "refuse existing passes, because the key was stolen; guests' links show new passes"
     parser.add_argument("--leaked", action="store_true", help=meaning)
 
 
@@ -42,7 +42,7 @@ def create(arguments: argparse.Namespace, console: cli.Console) -> int:
     if arguments.environment == "live" and not links.app_url:
         text += (
             f"\nUntil server.app_url is set, links to guests begin with {links.base}, which opens "
-            "in the venue's network only."
+            "only on the venue's network."
         )
     described = {"id": issued.id, "key": issued.key, "scopes": list(issued.scopes)}
     return cli.print_answer(arguments, described, text)

@@ -32,7 +32,7 @@ def add(commands: Commands) -> None:
     """Add the command to the command line."""
     group = add_group(commands, "service", "run the box as a system service")
     parser = add_command(group, "install", run, "write and enable the systemd unit", "--data")
-    parser.add_argument("--user", metavar="U", default="venuebox", help="user of the service")
+    parser.add_argument("--user", metavar="U", default="venuebox", help="user that runs the box")
     meaning = "stand by for another box and serve after the take-over (see venuebox standby)"
     parser.add_argument("--standby", action="store_true", help=meaning)
     parser.add_argument("--print", action="store_true", help="print the unit and change nothing")
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     program = find_program()
     if not arguments.print and os.geteuid() != 0:
         raise OperatorError("only root can install a service. Use sudo.")
-    with acting_as(find_owner(directory.root)):  # with the owner's permissions, not root's
+    with acting_as(find_owner(directory.root)):  # read the files as the owner, not as root
         directory.refuse_links()
         directory.refuse_strangers()
         backups = console.settings(directory).backup.directory
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         if not _may(user, os.X_OK, path):  # for example, if the program is in a private home folder
             raise OperatorError(
                 f"{user.pw_name} cannot access {path}. Move it to a place that all users can "
-                "read, such as /opt or /srv, or run the service as your own user with --user."
+                "read, such as /opt or /srv, or run the service under your own account with --user."
             )
     _give_to(directory, user)
     _write_units(unit, *make_update_units(directory.root, program))
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     print(f"{UNIT} written and started. Check it with systemctl status venuebox.")
     if backups and not _may(user, os.W_OK, backups):
         print(
-            f"backups cannot be written yet. Plug in the volume of {backups}, and make "
+            f"backups cannot be written yet. Plug in the volume with {backups}, and make "
             f"{arguments.user} the owner of that folder."
         )
     return 0
@@ -106,11 +106,11 @@ def _write_units(*texts: str) -> None:
     for name, text in zip((UNIT.name, _UPDATE_PATH, _UPDATE_SERVICE), texts, strict=True):
         path = UNIT.with_name(name)
         path.write_text(text, "utf-8")
-        path.chmod(0o644)  # the box must be able to read the update units, whatever the umask is
+        path.chmod(0o644)  # the box must be able to read the update units, whatever the umask
 
 
 def make_update_units(data: Path, program: str) -> tuple[str, str]:
-    """Return the texts of the units that let the portal ask for an update."""
+    """Return the texts of the units that let the portal request an update."""
     path = _template(_UPDATE_PATH).format(request=_watched(data))
     service = _template(_UPDATE_SERVICE).format(program=_quoted(program), data=_quoted(str(data)))
     return path, service
@@ -144,7 +144,7 @@ def _may(user: pwd.struct_passwd, mode: int, path: str) -> bool:
 
 
 def _groups_line() -> str:
-    """Return the unit line with the groups for scanners that exist on this machine."""
+    """Return the unit's SupplementaryGroups line: the groups for scanners, if they exist here."""
     there = {entry.gr_name for entry in grp.getgrall()}
     known = [name for name in _SCANNER_GROUPS if name in there]
     return f"SupplementaryGroups={' '.join(known)}\n" if known else ""
@@ -160,13 +160,16 @@ def find_program() -> str:
 
 
 def _find_user(name: str) -> pwd.struct_passwd:
-    """Return the system user. Create it if it is missing. Raises OperatorError if that fails."""
+    """Return the user `name`. If there is none, create it as a system user.
+
+    Raises OperatorError if the user cannot be created.
+    """
     with contextlib.suppress(KeyError):
         return pwd.getpwnam(name)
     useradd = shutil.which("useradd")
     if useradd is None:
         raise OperatorError(
-            f"there is no user {name}. Create it, or give a different user with --user."
+            f"there is no user {name}. Create this user, or specify a different one with --user."
         )
     _must(f"the user {name} cannot be created", useradd, *_SYSTEM_USER, "--", name)
     return pwd.getpwnam(name)

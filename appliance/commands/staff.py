@@ -17,7 +17,7 @@ from appliance.staff.two_factor import list_two_factor, remove_two_factor
 def add(commands: cli.Commands) -> None:
     """Add the commands to the command line."""
     group = cli.add_group(commands, "staff", "staff accounts")
-    parser = cli.add_command(group, "create", create, "create an account; its link works once",
+    parser = cli.add_command(group, "create", create, "create an account and its one-time link",
                              "--data", "--json", name_help="the staff member's name")  # fmt: skip
     parser.add_argument("--role", choices=ROLES, required=True, help="role")
     cli.add_command(group, "list", show, "list accounts and roles", "--data", "--json")
@@ -63,7 +63,7 @@ def reset(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def disable(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Disable the account. Its next request is rejected."""
+    """Disable the account. All further requests from its sessions are rejected."""
     with console.transaction(console.directory(arguments), "live") as tx:
         person = _find(tx, arguments.name)
         disable_staff(tx, person.id)

@@ -6,7 +6,7 @@ from appliance.commands import console as cli
 from appliance.door import terminals
 from appliance.environment import terminal_base, trust_page
 
-_ROLE = "role; each includes the ones before it (default: override)"
+_ROLE = "role; each role includes those before it (default: override)"
 
 
 def add(commands: cli.Commands) -> None:
@@ -21,7 +21,7 @@ def add(commands: cli.Commands) -> None:
         parser.add_argument("--role", choices=terminals.ROLES, default="override", help=_ROLE)
     cli.add_command(group, "list", show, "list terminals and when they were last seen",
                     "--data", "--environment?", "--json")  # fmt: skip
-    cli.add_command(group, "revoke", revoke, "revoke a terminal; its next request is refused",
+    cli.add_command(group, "revoke", revoke, "revoke a terminal; its further requests are refused",
                     "--data", id_help="the terminal's id, as `terminal list` shows it")  # fmt: skip
 
 

@@ -33,7 +33,7 @@ def add(commands: cli.Commands) -> None:
     meaning = "also create a new authority, which every device must trust"
     parser.add_argument("--authority", action="store_true", help=meaning)
     cli.add_command(group, "forget", forget, "remove the imported certificate", "--data")
-    meaning = "try now to obtain a certificate by ACME"
+    meaning = "try to obtain a certificate by ACME now"
     cli.add_command(group, "obtain", obtain, meaning, "--data")
 
 
@@ -87,7 +87,7 @@ def _describe(kind: str, found: dict[str, Any]) -> list[str]:
 
 
 def _shown(fingerprint: str) -> str:
-    """Return the fingerprint as browsers and `/trust` show it, so that people can compare them."""
+    """Return the fingerprint in the form in which browsers and `/trust` show it."""
     return bytes.fromhex(fingerprint).hex(":").upper()
 
 
@@ -102,7 +102,7 @@ def import_pair(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def renew(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Issue a new certificate, and with --authority a new authority."""
+    """Issue a new certificate. With --authority, create a new authority first."""
     directory = console.box(arguments)
     server = console.settings(directory).server
     with console.reading(directory, "live") as live, console.reading(directory, "test") as test:
@@ -165,7 +165,8 @@ def _wait_for_end(folder: Path, before: int | None) -> acme.State:
         has_begun = not (folder / acme.REQUESTED).exists()
         if waited > (_OBTAIN_SECONDS if has_begun else _BEGIN_SECONDS):
             raise OperatorError(
-                "the attempt has not ended yet. Run venuebox tls show later." if has_begun else
+                "the attempt has not ended yet. Run venuebox tls show later to see the result."
+                if has_begun else
                 "the box has not begun the attempt yet, but will as soon as possible. Restart the "
                 "box if its settings have changed. Run venuebox doctor to see whether its clock is "
                 "trusted."
@@ -192,7 +193,7 @@ def forget(arguments: argparse.Namespace, console: cli.Console) -> int:
         print("the box's own certificate is used for every name")
     else:
         print(
-            "the certificate obtained by ACME is used. Until there is one, the box's own "
-            "certificate is used."
+            "the certificate obtained by ACME is used or, until there is one, the box's own "
+            "certificate"
         )
     return 0

@@ -1,4 +1,4 @@
-"""`venuebox update`: replace the program with a signed release, and go back if it fails.
+"""`venuebox update`: install a signed release of the program, and roll back if the update fails.
 
 To back up, test and restore the data, this module runs other commands of the program, which act as
 the data directory's owner.
@@ -48,7 +48,7 @@ _PROGRAM_MAX = 200 << 20
 _BLOCK = 1 << 20
 _READ_SECONDS = 30.0
 _DOWNLOAD_SECONDS = 3600.0
-_COMMAND_SECONDS = 1800.0  # enough for the backup of a large box with a slow disk
+_COMMAND_SECONDS = 1800.0  # enough to back up a large box with a slow disk
 _WATCH_SECONDS = 60.0
 _PAUSE_SECONDS = 1.0
 
@@ -93,7 +93,7 @@ class Progress:
 
 def add(commands: Commands) -> None:
     """Add the command to the command line."""
-    meaning = "replace the program with a signed release, and go back if it fails"
+    meaning = "install a signed release of the program, and roll back if the update fails"
     parser = add_command(commands, "update", run, meaning, "--data")
     meaning = "the release, or its https address (default: the one that the portal requested)"
     parser.add_argument("release", metavar="FILE|URL", nargs="?", help=meaning)
@@ -117,12 +117,12 @@ def _update_service(release: str | None, data: Path, progress: Progress) -> None
     systemctl = shutil.which("systemctl")
     if systemctl is None or not BOOTED.is_dir() or not UNIT.exists():
         raise OperatorError(
-            "only a box that runs as a systemd service can be updated. Otherwise replace the "
-            "program yourself (docs/operations/upgrade.md)"
+            "only a box that runs as a systemd service can be updated with this command. Replace "
+            "the program yourself (docs/operations/upgrade.md)"
         )
     if str(program) not in UNIT.read_text("utf-8"):
         raise OperatorError(
-            f"the service runs a program other than {program}. Run the update with that program"
+            f"the service does not run {program}. Run the update with the service's program"
         )
     if not os.access(program.parent, os.W_OK):
         raise OperatorError(f"you may not replace {program}. Use sudo")
@@ -172,10 +172,12 @@ def open_release(source: str, folder: Path) -> IO[bytes]:
 
 def _copy(source: HTTPResponse, target: IO[bytes]) -> None:
     if not source.url.startswith("https://"):
-        raise OperatorError(f"the address of the release redirects to {source.url}, without https")
+        raise OperatorError(
+            f"the address of the release redirects to {source.url}, which is not https"
+        )
     expected = int(source.headers.get("Content-Length") or 0)
     done, until = 0, time.monotonic() + _DOWNLOAD_SECONDS
-    while block := source.read1(_BLOCK):  # `read` would wait for a whole block, however slow
+    while block := source.read1(_BLOCK):  # `read` would wait until a whole block has arrived
         done += len(block)
         if done > _PROGRAM_MAX:
             raise OperatorError("the release is larger than 200 MB")
@@ -228,7 +230,7 @@ def update(
             progress.note("stays", "")
             raise OperatorError(
                 f"{manifest.version} stopped answering. It stays installed, because {installed} "
-                "cannot read the bookings made meanwhile. Run venuebox doctor"
+                "cannot read the bookings made since the update. Run venuebox doctor"
             )
         try:
             _go_back(program, previous, data, service)
@@ -313,7 +315,7 @@ def _go_back(program: Path, previous: Path, data: Path, service: Service) -> Non
         service.stop()
         with acting_as(find_owner(data)):  # files that SQLite creates must belong to the owner
             schemas = [read_schema_number(path) for path in DataDirectory(data).databases]
-        if max(schemas) > list_migrations()[-1][0]:  # of this program, which is the previous one
+        if max(schemas) > list_migrations()[-1][0]:  # this program is the previous one
             call([previous, "restore", "--latest", "--data", data])
         previous.replace(program)
         sync(program.parent)

@@ -21,7 +21,7 @@ def add(commands: cli.Commands) -> None:
     group = cli.add_group(commands, "endpoint", "webhook endpoints of partners")
     cli.add_command(group, "list", show_endpoints, "list endpoints and their state",
                     "--data", "--environment?", "--json")  # fmt: skip
-    _add(group, "roll", roll, "issue a new secret; the old secret keeps signing for 24 hours")
+    _add(group, "roll", roll, "issue a new secret; for 24 hours, deliveries are signed with both")
     _add(group, "revoke-old-secret", revoke, "stop signing with the old secret now")
     _add(group, "activate", activate, "activate an endpoint again (at most 5 are active)")
     _add(group, "deactivate", deactivate, "deactivate an endpoint and cancel its queued deliveries")

@@ -257,7 +257,7 @@ def choose_data_directory(given: str | None, environ: Mapping[str, str]) -> Data
     """Return the data directory to use.
 
     This is the first of: `given`, the value of the option `--data`; VENUEBOX_DATA in `environ`;
-    /srv/venuebox, if it exists; and the platform's folder for data of the user's programs.
+    /srv/venuebox, if it exists; and the user's data folder for this program.
     """
     chosen = given or environ.get("VENUEBOX_DATA")
     if chosen:

@@ -1,4 +1,4 @@
-"""How a setting is declared as a field of a dataclass, and how its value is checked."""
+"""Declare settings as fields of dataclasses, and check their values."""
 
 import re
 from collections.abc import Callable

@@ -78,7 +78,7 @@ def atomic_write(path: Path, content: bytes) -> None:
 
 
 def write_json(path: Path, content: object) -> None:
-    """Write `content`, such as a dataclass, to `path` as JSON, like `atomic_write`."""
+    """Write `content`, such as a dataclass, to `path` as JSON, with `atomic_write`."""
     atomic_write(path, msgspec.json.encode(content))
 
 

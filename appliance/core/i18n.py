@@ -113,7 +113,7 @@ class Languages:
         return self._by_code.get(code or "", self._by_code[_DEFAULT])
 
     def of(self, request: "web.Request") -> Language:
-        """Return the language in `?lang=` if it is known, or else the one in Accept-Language."""
+        """Return the language in `?lang=` if it is known, or else the best in Accept-Language."""
         asked = request.query.get("lang", "").lower()
         if asked in self._by_code:
             return self._by_code[asked]

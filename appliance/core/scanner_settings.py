@@ -44,7 +44,8 @@ class ReaderSettings:
     open a turnstile. With `repeat_answer`, the bytes for green are sent again too.
     """
 
-    # `kinds` are the kinds of scanners that have the setting. A setting with `missing` is required.
+    # A setting applies only to the kinds of scanners in `kinds`. A setting is required if it has
+    # `missing`, which completes the error message.
     kind: str = one_of("", *KINDS)
     terminal: str = _text("", missing="the id or the name of the terminal that receives the scans")
     environment: str = one_of("live", *ENVIRONMENTS)

@@ -98,7 +98,7 @@ class ServerSettings:
     public_portal: bool = True
     mdns: bool = True
     metrics_token: str = checked(
-        "", "nothing, or 16 characters or more", lambda token: not 0 < len(token) < _TOKEN_LEAST
+        "", "empty, or at least 16 characters", lambda token: not 0 < len(token) < _TOKEN_LEAST
     )
 
 
@@ -114,8 +114,8 @@ class AcmeSettings:
     agree_terms: bool = False
     email: str = ""
     challenge: str = one_of("tls-alpn-01", *CHALLENGES)
-    dns_hook: str = checked("", "a path from the root such as /usr/local/bin/dns-hook", _is_path)
-    ca_file: str = checked("", "a path from the root such as /etc/ssl/authority.pem", _is_path)
+    dns_hook: str = checked("", "an absolute path such as /usr/local/bin/dns-hook", _is_path)
+    ca_file: str = checked("", "an absolute path such as /etc/ssl/authority.pem", _is_path)
     account_key_id: str = ""
     account_hmac_key: str = ""
 
@@ -174,7 +174,7 @@ class DoorSettings:
 class BackupSettings:
     """Where and when backups are made."""
 
-    directory: str = checked("", "a path from the root such as /mnt/usb", _is_path)
+    directory: str = checked("", "an absolute path such as /mnt/usb", _is_path)
     hour: int = within(4, 0, 23)
     every_minutes: int = within(15, 0, 1440)
     target: str = checked(
@@ -198,7 +198,7 @@ class UpdateSettings:
 
 @dataclass(frozen=True, slots=True)
 class GuestSettings:
-    """Limits for guests."""
+    """How late guests may cancel."""
 
     cancel_hours: int = within(2, 0, 720)
 

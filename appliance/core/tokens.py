@@ -83,7 +83,7 @@ def hash_token(token: str) -> bytes:
 
 
 def account_hash(name: str) -> bytes:
-    """Return the hash that identifies the account `name`. Failed sign-ins are counted under it.
+    """Return the hash that identifies the account `name` in the counts of failed sign-ins.
 
     Names that differ only in case or in repeated spaces have the same hash.
     """

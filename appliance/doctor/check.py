@@ -1,4 +1,4 @@
-"""The context and the result of the checks of `venuebox doctor`, and active alerts as sentences."""
+"""The context and results of the checks of `venuebox doctor`, and sentences about alerts."""
 
 import http.client
 import os
@@ -29,7 +29,7 @@ SCHEMA = "PRAGMA user_version"  # a database's schema version
 
 
 HEALTH_DEADLINE = 2.0
-# The nginx directives that pass on the client's address and whether the client used https.
+# The nginx directives that tell the box the requested host, the client's address and the scheme.
 NGINX = (
     "proxy_set_header Host $host; proxy_set_header X-Forwarded-For $remote_addr; "
     "proxy_set_header X-Forwarded-Proto $scheme;"
@@ -60,7 +60,7 @@ class Sentence:
     def text(self, language: Language) -> str:
         """Translate the sentence.
 
-        In Arabic, isolate the values, because most are in Latin script.
+        In Arabic, wraps the values in Unicode isolates, because most are in Latin script.
         """
         if self.english and language.code == "en":
             return self.english
@@ -91,7 +91,7 @@ class Check:
     def of(cls, finding: str, status: Status | None = None, /, **values: object) -> "Check":
         """Return the result for a finding in findings.toml. `values` fill its placeholders.
 
-        Give `status` only for a finding that has none in the table.
+        Pass `status` only for a finding that has none in the table.
         """
         row = FINDINGS[finding]
         status = status or cast("Status", row.get("status", "ok"))
@@ -184,7 +184,7 @@ class CheckContext:
 
     @contextmanager
     def file(self, environment: EnvironmentName) -> Iterator[Reader]:
-        """Open a read-only snapshot of an environment's database with any schema version.
+        """Open a read-only snapshot of an environment's database, whatever its schema version.
 
         Raises NotExamined if the database is missing, and Unopenable (a NotExamined) if SQLite
         cannot create the database's `-wal` and `-shm` files.
@@ -245,7 +245,7 @@ def conditions(context: CheckContext) -> Check:
 def describe(alert: Alert) -> Sentence:
     """Return the alert as a sentence.
 
-    In English, an alert whose message has no placeholders is shown as its stored detail.
+    In English, if the message has no placeholders, uses the alert's stored detail instead.
     """
     message = MESSAGES.get(alert.name, "%(detail)s")
     values = {"detail": alert.detail.rstrip("."), "subject": alert.subject}

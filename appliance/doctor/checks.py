@@ -61,7 +61,7 @@ _DELIVERIES = """
 
 
 def disk(context: CheckContext) -> Check:
-    """Check that the disk is writable, and its free space: warn below 1 GiB, fail below 100 MiB."""
+    """Check that the disk is writable. Warn below 1 GiB of free space, and fail below 100 MiB."""
     found = context.machine.statvfs(context.directory.root)
     if found.f_flag & os.ST_RDONLY:
         return Check.of("disk_read_only")
@@ -241,7 +241,7 @@ def _names_of(described: dict[str, Any] | None) -> Names:
 def _ask(host: str, port: int, name: str) -> str:
     """Connect with SNI `name` ("" for none) and return the certificate's SHA-256 in hex."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # The caller compares the certificate's hash instead.
+    # No verification is needed, because the caller compares the certificate's hash.
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with (
         socket.create_connection((host, port), HEALTH_DEADLINE) as plain,
@@ -268,7 +268,7 @@ def _addresses(context: CheckContext) -> list[str]:
     remembered = urlsplit(context.directory.remembered_address() or "")
     if remembered.port:
         found.append(f"http://127.0.0.1:{remembered.port}")
-        if remembered.hostname in own_addresses():  # in case the box listens only there
+        if remembered.hostname in own_addresses():  # in case the box listens only on this address
             found.append(f"http://{remembered.netloc}")
     if not isinstance(context.settings, str) and (server := context.settings.server).port:
         found.append(f"http://{_listening_host(server.host)}:{server.port}")
@@ -283,7 +283,7 @@ def _listening_host(host: str) -> str:
 
 
 def mail(context: CheckContext) -> Check:
-    """Check that the mail settings are complete and do not send the password unencrypted."""
+    """Check that the mail settings are complete, and that no password is sent unencrypted."""
     found = context.known_settings().mail
     if not found.host:
         return Check.of("mail_off")
@@ -330,7 +330,7 @@ def endpoints(context: CheckContext) -> Check:
 
 
 def deliveries(context: CheckContext) -> Check:
-    """Check that no delivery was abandoned in the last 7 days or has been waiting for an hour."""
+    """Check for deliveries abandoned in the last 7 days or waiting for more than an hour."""
     now = context.clock.now()
     counts: list[Any] = []
     for environment in ENVIRONMENTS:

@@ -35,7 +35,7 @@ _SHOWN = 5
 
 
 def permissions(context: CheckContext) -> Check:
-    """Check for file mode 0600, folder mode 0700 and a single owner (docs/security.md, S25)."""
+    """Check that one user owns all files and no other can access them (docs/security.md, S25)."""
     root = context.directory.root
     owner = root.stat().st_uid
     found = list(_walk(context.directory))
@@ -155,7 +155,7 @@ def wal(context: CheckContext) -> Check:
 
 
 def signing_key(context: CheckContext) -> Check:
-    """Check that the signing key decrypts with the master key and is at most a year old."""
+    """Check that the signing key is at most a year old and that the master key decrypts it."""
     master, oldest = context.key(), 0
     for environment in ENVIRONMENTS:
         with context.rows(environment) as reader:
@@ -171,7 +171,10 @@ def signing_key(context: CheckContext) -> Check:
 
 
 def backups(context: CheckContext) -> Check:
-    """Check that a recent verified backup exists, and not only on the same drive as the box."""
+    """Check that a recent verified backup exists, and that the recovery kit decrypts new backups.
+
+    If there is no backup target, also check that backups are not on the same drive as the box.
+    """
     record = read_record(context.directory.root)
     settings = context.known_settings()
     try:

@@ -100,7 +100,7 @@ def _refuse_certificate(url: str, error: aiohttp.ClientError) -> Check:
 
 
 class OutsideWatch:
-    """Checks the public address every 10 min, and raises an alert if it fails twice in a row.
+    """Checks the public address every 10 min, and raises an alert after two failures in a row.
 
     If nothing answers, the alert is raised only if the address has worked since the box started. An
     address that has never worked may still work for guests, because some routers do not let local

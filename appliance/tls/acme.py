@@ -43,7 +43,7 @@ REASONS = (
     "unusable",
 )  # fmt: skip
 _ALERTS = {f"acme_{reason}" for reason in REASONS}
-# A file with this name requests an attempt now. `tls obtain` and the portal's test create it.
+# A file with this name requests an immediate attempt. `tls obtain` and the portal's test create it.
 REQUESTED = "acme-requested"
 _STATE = "acme.json"
 # Stay below the rate limits of Let's Encrypt: 5 failed attempts per hour, and 5 certificates for
@@ -69,7 +69,7 @@ class State:
     reason: str = ""
     detail: str = ""
     obtained_at: int | None = None  # when the stored certificate was obtained
-    obtained_from: str = ""  # the URL of the directory that it was obtained from
+    obtained_from: str = ""  # the URL of the directory from which it was obtained
     account: str = ""  # the URI of the account at this directory
 
     def retry_at(self) -> int:
@@ -229,7 +229,7 @@ class Acme:
     async def _run(self) -> None:
         """Make one attempt and record its result.
 
-        The start is recorded first, so an interrupted attempt counts as well. If no attempt is
+        The start time is recorded first, so an interrupted attempt counts as well. If no attempt is
         planned, delete earlier alerts instead.
         """
         now = self._database.clock.now

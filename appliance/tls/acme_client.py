@@ -112,8 +112,8 @@ def _load_account_key(path: Path) -> JWKEC:
 
 
 def _sign_in(settings: AcmeSettings, key: JWKEC) -> client.ClientV2:
-    """Register the account, or find the one that the key belongs to."""
-    trusted: Any = settings.ca_file or True  # True: requests uses its default authorities
+    """Register an account for `key`, or find the account that already has this key."""
+    trusted: Any = settings.ca_file or True  # True: the default authorities of `requests`
     net = client.ClientNetwork(
         key, alg=ES256, verify_ssl=trusted, user_agent="venuebox", timeout=_REQUEST_SECONDS
     )

@@ -140,7 +140,7 @@ def make_authority(venue: str, names: Names, now: int) -> Identity:
 
 
 def make_leaf(authority: Identity, names: Names, now: int) -> Identity:
-    """Create a key and a certificate for the names in `names` that the authority may sign for."""
+    """Create a key and a certificate for all `names` that the authority's constraints permit."""
     allowed = within(authority.certificate, names)
     key = ec.generate_private_key(ec.SECP256R1())
     subjects: list[x509.GeneralName] = [x509.DNSName(name) for name in allowed.dns]
@@ -195,7 +195,7 @@ def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: int, days: int,
     *, signs: bool,
 ) -> x509.CertificateBuilder:  # fmt: skip
-    """Return a builder for a certificate that is valid for `days`.
+    """Return a builder for a certificate that is valid for `days` days.
 
     The validity begins one day before `now`. If the program was built after `now`, it begins one
     day before the build.

@@ -89,8 +89,8 @@ class Challenges:
     def show(self, name: str, key_authorization: str, folder: Path) -> None:
         """Answer TLS-ALPN-01 challenges for `name` from now on.
 
-        Writes the certificate to a temporary file in `folder`, because OpenSSL loads it from a
-        file.
+        Writes the certificate to a temporary file in `folder`, because OpenSSL can load it only
+        from a file.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.set_alpn_protocols([_PROTOCOL])
@@ -233,7 +233,10 @@ def import_certificate(
 
 
 def forget_certificate(folder: Path, file: str = IMPORTED) -> bool:
-    """Delete the imported certificate, or the certificate in `file`. Return False if missing."""
+    """Delete the certificate in `file`, by default the imported certificate.
+
+    Returns False if the file is missing.
+    """
     try:
         (folder / file).unlink()
     except FileNotFoundError:
@@ -321,7 +324,7 @@ class Certificates:
     def renew(self, *, force: bool = False) -> bool:
         """Renew the certificate if it expires within 30 days, its names changed or `force` is True.
 
-        Also renews a certificate that is not valid yet, because the clock was ahead when it was
+        Also renews a certificate that is not valid yet because the clock was ahead when it was
         created. Returns whether the certificate was renewed. Call this only while the clock is
         trusted.
         """

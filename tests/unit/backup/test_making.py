@@ -80,7 +80,7 @@ def test_who_waits_too_long_says_why_and_one_to_another_folder_is_made_meanwhile
     (tmp_path / "usb").mkdir()
 
     with exclusive(shelf_of(made), 1.0, "this"):
-        with pytest.raises(OperatorError, match="another backup of this box has not ended"):
+        with pytest.raises(OperatorError, match="another backup of this box was still running"):
             a_maker(made, patience=0.2).make()
         assert "another backup" in read_record(made.root).trouble
         path, _ = a_maker(made, patience=0.2).make(to=tmp_path / "usb")
