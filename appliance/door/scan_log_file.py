@@ -171,7 +171,7 @@ def check_export(  # noqa: PLR0911 - one return for each problem
         values = _read_object(found["text"] + b"}") if found else None
         seal = _seal(seal, found["text"]) if found else seal
         if not found or values is None or seal.hex().encode() != found["seal"]:
-            changed = "this line was changed, or a line before it was removed or added"
+            changed = "this line was changed, or an earlier line was removed or added"
             return Checked(count, number, changed if header else NOT_AN_EXPORT)
         if header is None:
             header = values.get("header")
