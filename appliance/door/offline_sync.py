@@ -52,7 +52,6 @@ class Conflict:
     guests: int
     this: Admitted
     other: Admitted | None
-    found_at: int
     acknowledged_at: int | None
     reason: str | None = None
 
@@ -69,7 +68,7 @@ _SELECT = """
     SELECT c.id, c.kind, c.despite, c.reservation_id, c.arrived, c.guests,
            s.terminal_id, st.name, coalesce(s.happened_at, s.at),
            o.terminal_id, ot.name, coalesce(o.happened_at, o.at),
-           c.found_at, c.acknowledged_at, s.reason
+           c.acknowledged_at, s.reason
     FROM door_conflict c
     JOIN scan s ON s.seq = c.scan_seq
     JOIN terminal st ON st.id = s.terminal_id

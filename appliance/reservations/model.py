@@ -76,7 +76,6 @@ class Reservation:
     external_ref: str | None
     lineage: str | None
     idempotency_key: str | None
-    request_hash: bytes | None
     issued_code: str | None
     email_outcome: str | None
     late_at: int | None

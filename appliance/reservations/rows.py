@@ -17,7 +17,7 @@ RESERVATION_COLUMNS = """
     r.guests, r.customer_name, r.customer_email, r.customer_phone, r.notes, r.language,
     r.access_code, r.pass_id, r.generation, r.arrived, r.checked_in_at, r.link_expires_at,
     r.created_at, r.updated_at, r.version, r.cancelled_at, r.expires_at, r.external_ref,
-    r.lineage, r.idempotency_key, r.request_hash, r.issued_code, r.email_outcome,
+    r.lineage, r.idempotency_key, r.issued_code, r.email_outcome,
     r.late_at, r.vip, t.number
 """
 RESERVATION_FROM = "FROM reservation r JOIN venue_table t ON t.id = r.table_id"
