@@ -1,6 +1,6 @@
 """Log files: one JSON line per message, rotated by size, without personal data.
 
-Log messages contain no guest data, and `log_exception` logs the place in the code instead of the
+Log messages contain no guest data, and `log_exception` logs the location in the code instead of the
 exception's message. Tests search the log for names, phone numbers and keys.
 """
 

@@ -104,7 +104,7 @@ class Scheduler:
             await asyncio.wait(tasks)
 
     def wake(self) -> None:
-        """Cancel the delays before retries, and start the jobs that are due.
+        """Cancel all retry delays, and start the jobs that are due.
 
         Call this after a clock step, and after the machine has been suspended.
         """

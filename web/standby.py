@@ -261,7 +261,9 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         return _take_over(arguments, console, directory)
     if directory.holds_a_box():
         if arguments.source:
-            raise OperatorError(f"{directory.root} contains a box. Specify another directory.")
+            raise OperatorError(
+                f"{directory.root} already contains a box. Specify another directory."
+            )
         return run_serve(arguments, console)
     source = _find_source(arguments, console, directory)
     server = console.settings(directory).server

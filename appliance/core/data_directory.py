@@ -242,7 +242,7 @@ class DataDirectory:
         except OSError as error:
             raise OperatorError(
                 f"{self.root} cannot be created ({error.strerror}). Specify another directory "
-                "with --data, or run this command as root with sudo."
+                "with --data, or run this command with sudo."
             ) from None
 
 

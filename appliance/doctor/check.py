@@ -117,9 +117,9 @@ def worst(checks: list[Check]) -> Status:
 
 
 class NotExamined(Exception):
-    """Raised by a check that does not apply, or that cannot run because of a fault.
+    """Raised by a check that does not apply, or that cannot run.
 
-    Another check reports this fault.
+    If it cannot run because of a fault, another check reports that fault.
     """
 
 

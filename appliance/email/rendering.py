@@ -145,7 +145,7 @@ class Composer:
         message.set_content(text.render(values))
         message.add_alternative(html.render(values), subtype="html")
         if contents.stop_url:
-            # Raw, because folding would encode a long URL, and email clients would not find it.
+            # Raw, because folding would encode a long URL, which email clients would not recognise.
             message.set_raw("List-Unsubscribe", f"<{contents.stop_url}>")
             if contents.stop_url.startswith("https:"):  # one-click unsubscribe (RFC 8058)
                 message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"

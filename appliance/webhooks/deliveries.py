@@ -54,8 +54,8 @@ class Outcome:
     """The result of one attempt: the phase in which it ended, a code, and parts of the response.
 
     `code` is `delivered`, `http_<status>`, or the name of a failure such as `timeout`. If `charged`
-    is False, the attempt failed because of the box and does not count towards the limit of six.
-    `receiver_time` is the response's Date header, in ms since 1970.
+    is False, the box itself caused the failure, so the attempt does not count towards the limit of
+    six. `receiver_time` is the response's Date header, in ms since 1970.
     """
 
     phase: str

@@ -39,7 +39,7 @@ def run_bridge(arguments: argparse.Namespace, console: Console) -> int:
     directory = console.directory(arguments)
     if directory.holds_a_box():
         raise OperatorError(
-            f"{directory.root} contains a box. Specify another directory for the bridge."
+            f"{directory.root} already contains a box. Specify another directory for the bridge."
         )
     readers = read_bridge_settings(directory.settings_file)
     with directory.lock():

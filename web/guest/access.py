@@ -26,7 +26,7 @@ from web.rendering import STATIC_FILES
 
 _FILES = ("guest.css", "guest.js", "icon.svg")
 _WORKER = "guest-service-worker.js"
-# The picture is 784 pixels wide, enough for the full width of a phone.
+# Makes a pass's QR code 784 pixels wide, enough to fill the width of a phone's screen.
 _PIXELS_PER_MODULE = 16
 # The QR codes of up to 1000 passes are cached, because phones request the same code repeatedly.
 _svg, _png = lru_cache(1000)(qr_svg), lru_cache(1000)(qr_png)

@@ -153,8 +153,8 @@ def _in_arabic(name: str, value: object, language: Language) -> object:
 def see_other(request: web.Request, path: str, note: str | None = None) -> web.Response:
     """Redirect to a page of the portal in the request's environment.
 
-    `path` is relative to `/portal`, with a leading slash. `note` names the sentence in note.html
-    that the page shows.
+    `path` is relative to `/portal`, with a leading slash. `note` is the key of a
+    message in note.html, which the page then shows.
     """
     target = f"{request[ENVIRONMENT].prefix}/portal{path}"
     if note is not None:

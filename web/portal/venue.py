@@ -1,8 +1,8 @@
 """The page `/portal/venue`: tables and their order, slots, closing days, rules and policies.
 
 If a change affects future reservations, the page lists them and asks for confirmation. A change
-to the live venue, tables or slots is repeated in the test environment if both environments were the
-same before.
+to the live venue, tables or slots is also made in the test environment if that part matched there
+beforehand.
 """
 
 import json

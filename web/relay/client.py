@@ -125,7 +125,7 @@ class RelayClient:
             await self._put(refusal.reason, host)
             return _RETRY_REFUSED_SECONDS
         except (OSError, TimeoutError, asyncssh.Error) as error:
-            log.debug("relay: the connection failed: %s: %s", type(error).__name__, error)
+            log.debug("relay: connection failed: %s: %s", type(error).__name__, error)
             if self._box.clock.monotonic() - self._lost_at >= _QUIET_SECONDS:
                 await self._put(RELAY_AWAY, host)
         return _RETRY_SECONDS

@@ -101,7 +101,7 @@ class Dialled(asyncssh.SSHClient):
 async def dial(
     access: Access, tls: ProtocolFactory, plain: ProtocolFactory, may_accept: Callable[[str], bool]
 ) -> Dialled:
-    """Connect to the relay, and ask to receive the connections for the box's host name.
+    """Connect to the relay, and ask it to forward the connections for the box's host name.
 
     `tls` and `plain` create the protocol for each connection. `may_accept` receives the caller's
     address and returns whether to accept the connection. Raises the same exceptions as `join`, and
@@ -147,7 +147,7 @@ def is_believable(caller: str, trusted_proxies: Networks) -> bool:
 async def _connect(
     relay: RelayAddress, user: str, key: asyncssh.SSHKey, name: str, accepts: dict[int, _Accept]
 ) -> Dialled:
-    """Connect, and ask to receive the connections to each port in `accepts` on the host `name`."""
+    """Connect, and ask the relay to forward the ports in `accepts` of the host `name`."""
     connection: asyncssh.SSHClientConnection | None = None
     try:
         async with asyncio.timeout(_DIAL_SECONDS):

@@ -1,4 +1,4 @@
-"""The relay's SSH server: boxes connect and ask to receive the connections for their names."""
+"""The relay's SSH server: boxes connect and ask it to forward the connections for their names."""
 
 import asyncio
 import logging
@@ -161,8 +161,8 @@ FilesFactory = Callable[[Boxes, "asyncssh.SSHServerChannel[bytes]"], asyncssh.SF
 class BoxConnection(asyncssh.SSHServer):
     """One SSH connection to the relay.
 
-    Over it, a box can only receive the connections for its own host name, store and read its own
-    backups, and read releases.
+    Over it, a box can only have the connections for its own host name forwarded, store and read its
+    own backups, and read releases.
     """
 
     def __init__(self, boxes: Boxes) -> None:
@@ -226,7 +226,7 @@ class BoxConnection(asyncssh.SSHServer):
         return username == BOX_USER and boxes.find_by_key(self._key) is not None
 
     def server_requested(self, listen_host: str, listen_port: int) -> asyncssh.SSHListener | bool:
-        """Accept a box's request to receive the connections for its own host name.
+        """Accept a box's request to forward the connections for its own host name.
 
         If the box joins with an invitation, this request enrols it.
         """
@@ -244,7 +244,7 @@ class BoxConnection(asyncssh.SSHServer):
         name = boxes.find_by_key(self._key)
         if name is None or name != listen_host:
             log.warning(
-                "relay: the box %s asked to receive the connections for %r, which is not its name",
+                "relay: the box %s asked for the connections of %r, which is not its name",
                 name,
                 listen_host,
             )
