@@ -7,13 +7,10 @@ of the data directory are in data.py.
 import asyncio
 import os
 import re
-import socket
-import ssl
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from hashlib import sha256
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,7 +23,6 @@ from appliance.core.settings import ServerSettings
 from appliance.core.tokens import Keyring
 from appliance.doctor import data
 from appliance.doctor.check import (
-    HEALTH_DEADLINE,
     Check,
     CheckContext,
     NotExamined,
@@ -210,44 +206,12 @@ def acme(context: CheckContext) -> Check:
     return Check.of("acme_no_certificate", name=plan.name, when=when)
 
 
-def tls_port(context: CheckContext) -> Check:
-    """Check that the box serves the stored certificates on `server.tls_port`."""
-    server, found = _look(context)
-    if not context.runs:
-        raise NotExamined
-    host = _listening_host(server.host)
-    where = f"{host}:{server.tls_port}"
-    expected = {"": found["fingerprint"]}
-    # If both certificates contain a name, the imported certificate is used for it.
-    for kind in ("obtained", "imported"):
-        names = _names_of(found[kind])
-        for name in [name.replace("*", "www") for name in names.dns][:1]:
-            expected[name] = (found[kind] if names.cover(name) else found)["fingerprint"]
-    try:
-        shown = {name: _ask(host.strip("[]"), server.tls_port, name) for name in expected}
-    except OSError:
-        return Check.of("tls_port_silent", where=where)
-    return Check.of("tls_port" if shown == expected else "tls_port_other_certificate", where=where)
-
-
 def _names_of_others(found: dict[str, Any]) -> Names:
     return Names(_names_of(found["imported"]).dns + _names_of(found["obtained"]).dns, ())
 
 
 def _names_of(described: dict[str, Any] | None) -> Names:
     return Names(tuple(described["names"]) if described else (), ())
-
-
-def _ask(host: str, port: int, name: str) -> str:
-    """Connect with SNI `name` ("" for none) and return the certificate's SHA-256 in hex."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # No verification is needed, because the caller compares the certificate's hash.
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    with (
-        socket.create_connection((host, port), HEALTH_DEADLINE) as plain,
-        context.wrap_socket(plain, server_hostname=name or None) as secure,
-    ):
-        return sha256(secure.getpeercert(binary_form=True) or b"").hexdigest()
 
 
 def _look(context: CheckContext) -> tuple[ServerSettings, dict[str, Any]]:
@@ -353,7 +317,7 @@ CHECKS: tuple[Callable[[CheckContext], Check], ...] = (
     disk, memory, clock, time_zones,
     data.signing_key, uplink, conditions,
     mail, mail_server, outside, endpoints, deliveries,
-    readers, certificate, acme, tls_port,
+    readers, certificate, acme,
 )  # fmt: skip
 
 
