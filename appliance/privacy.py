@@ -143,17 +143,19 @@ class _Entry(msgspec.Struct):
 def read_list(folder: Path, environment: str) -> list[str]:
     """Return the environment's reservation ids in the erasure list, earliest erasure first.
 
-    Raises OperatorError if the file exists but cannot be read.
+    Skips invalid lines. Raises OperatorError if the file exists but cannot be read.
     """
-    return [e.reservation for _, e in _read(folder) if e and e.environment == environment]
-
-
-def find_unreadable(folder: Path) -> list[int]:
-    """Return the numbers (from 1) of invalid lines in the list.
-
-    Raises OperatorError if the file cannot be read.
-    """
-    return [number for number, entry in _read(folder) if entry is None]
+    path = folder / LIST
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise OperatorError(
+            f"{path} cannot be read ({error.strerror}). Run this command as the file's owner."
+        ) from None
+    entries = [entry for line in lines if (entry := _parse(line))]
+    return [entry.reservation for entry in entries if entry.environment == environment]
 
 
 def append_to_list(folder: Path, environment: str, erased: dict[str, int]) -> None:
@@ -176,21 +178,8 @@ def append_to_list(folder: Path, environment: str, erased: dict[str, int]) -> No
     sync(folder)  # makes the directory entry durable if the file is new
 
 
-def _read(folder: Path) -> list[tuple[int, _Entry | None]]:
-    """Return (line number, entry) for each non-empty line. The entry is None if it is invalid."""
-    path = folder / LIST
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise OperatorError(
-            f"{path} cannot be read ({error.strerror}). Run this command as the file's owner."
-        ) from None
-    return [(number, _parse(line)) for number, line in enumerate(lines, 1) if line.strip()]
-
-
 def _parse(line: bytes) -> _Entry | None:
+    """Return the entry of a line, or None if the line is invalid."""
     try:
         return msgspec.json.decode(line, type=_Entry)
     except (ValueError, RecursionError):
@@ -369,9 +358,6 @@ class Erasures:
         """Erase the data of listed reservations that a restore has brought back."""
         self._database.on_commit(self._on_erasure, GuestErased)
         known = await self._database.read(list_erasures)
-        if damaged := find_unreadable(self._folder):
-            numbers = ", ".join(map(str, damaged))
-            log.warning("privacy: %s has invalid lines: %s", LIST, numbers)
         listed = read_list(self._folder, self._name)
         lost = [id_ for id_ in listed if id_ not in known]
         steps = range(0, len(lost), _BATCH)

@@ -312,7 +312,7 @@ def deliveries(context: CheckContext) -> Check:
 # Each check is named after its function. A check that does not apply raises NotExamined.
 CHECKS: tuple[Callable[[CheckContext], Check], ...] = (
     box, settings,
-    data.permissions, data.master_key, data.erasures, data.integrity, data.schema, data.wal,
+    data.permissions, data.master_key, data.integrity, data.schema, data.wal,
     data.backups, data.backup_target,
     disk, memory, clock, time_zones,
     data.signing_key, uplink, conditions,
