@@ -424,33 +424,10 @@ def watch_clock_steps(callback: Callable[[], None]) -> Callable[[], None]:
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-class Alarm(Protocol):
-    """A scheduled call."""
-
-    def cancel(self) -> None:
-        """Cancel the call."""
-        ...
-
-
-class Uptime(Protocol):
-    """The time since the machine booted. `boot` is the id of that boot.
-
-    It never steps, and is unaffected by a restart of the process.
-    """
-
-    boot: str
-
-    def milliseconds(self) -> int:
-        """Return the milliseconds since boot, including suspended time."""
-        ...
-
-    def call_at(self, milliseconds: int, callback: Callable[[], None]) -> Alarm:
-        """Call `callback` in the event loop when the uptime reaches `milliseconds`."""
-        ...
-
-
 class SystemUptime:
-    """The uptime from CLOCK_BOOTTIME, with the kernel's boot id.
+    """The uptime from CLOCK_BOOTTIME. `boot` is the kernel's id of this boot.
+
+    It includes suspended time, never steps, and is unaffected by a restart of the process.
 
     On systems that lack either, each process uses a random boot id, so that a restart of the
     process looks like a reboot of the machine.
@@ -467,7 +444,7 @@ class SystemUptime:
             return time.monotonic_ns() // 1_000_000
         return time.clock_gettime_ns(self._clock) // 1_000_000
 
-    def call_at(self, milliseconds: int, callback: Callable[[], None]) -> Alarm:
-        """Schedule `callback` on the event loop's timer."""
+    def call_at(self, milliseconds: int, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        """Call `callback` in the event loop when the uptime reaches `milliseconds`."""
         wait = max(0, milliseconds - self.milliseconds()) / 1000
         return asyncio.get_running_loop().call_later(wait, callback)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from appliance.clock import Uptime
+from appliance.clock import SystemUptime
 from appliance.database.connection import Transaction
 from appliance.database.database import Database
 from appliance.webhooks.endpoints import list_active_endpoints
@@ -53,7 +53,7 @@ def _longest_wait(attempts: int) -> int:
 _AGREE_MS = 1_000
 
 
-async def rebase_due_times(database: Database, uptime: Uptime) -> None:
+async def rebase_due_times(database: Database, uptime: SystemUptime) -> None:
     """Convert the due times of all pending retries to this boot's uptime and the current clock.
 
     Makes one write per endpoint, so that other writes can run between them. The clock must be
@@ -63,7 +63,7 @@ async def rebase_due_times(database: Database, uptime: Uptime) -> None:
         await database.write(_rebase, endpoint.id, uptime)
 
 
-def _rebase(tx: Transaction, endpoint_id: str, uptime: Uptime) -> None:
+def _rebase(tx: Transaction, endpoint_id: str, uptime: SystemUptime) -> None:
     """Make `due_uptime` and `due_at` agree for the retries of an endpoint.
 
     A retry that was scheduled during this boot keeps its due uptime. A retry that was scheduled
