@@ -146,7 +146,7 @@ class Machine:
     statvfs: Callable[[Path], os.statvfs_result] = os.statvfs
     device: Callable[[Path], int] = lambda path: path.stat().st_dev
     proc: Path = Path("/proc")
-    is_synchronised: Callable[[], bool | None] = kernel_is_synchronised
+    is_synchronised: Callable[[], bool] = kernel_is_synchronised
     has_way_out: Callable[[], bool] = has_way_out
     ask: Callable[[str], int | None] = ask_health
 

@@ -102,10 +102,8 @@ def clock(context: CheckContext) -> Check:
     now = utc(at)
     if at < newest - _BACK_IN_TIME:
         return Check.of("clock_behind", now=now, newest=utc(newest))
-    synchronised = context.machine.is_synchronised()
-    if synchronised:
-        return Check.of("clock", now=now)
-    return Check.of("clock_unknown" if synchronised is None else "clock_unsynchronised", now=now)
+    is_synchronised = context.machine.is_synchronised()
+    return Check.of("clock" if is_synchronised else "clock_unsynchronised", now=now)
 
 
 def uplink(context: CheckContext) -> Check:

@@ -25,7 +25,7 @@ def test_a_healthy_box_is_well_in_every_way(ward):
 
 
 def test_every_finding_is_said_in_every_language_and_has_a_remedy_unless_all_is_well(ward):
-    ward.on(ask=lambda _: None, is_synchronised=lambda: None)
+    ward.on(ask=lambda _: None, is_synchronised=lambda: False)
     for check in ward.examine():
         for said in (check.finding, check.remedy):
             if said is not None:
