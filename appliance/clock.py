@@ -103,9 +103,7 @@ class ZoneDatabase:
         return self._zones[name]
 
 
-def newest_zone_database(
-    system_root: Path = _SYSTEM_ZONES, own_root: Path | None = None
-) -> ZoneDatabase:
+def newest_zone_database(own_root: Path | None = None) -> ZoneDatabase:
     """Return the newest tz database: the packaged one, the system's or the owner's.
 
     `own_root` is `tz/` in the data directory: a zoneinfo folder or a tzdata wheel there updates
@@ -115,7 +113,7 @@ def newest_zone_database(
     import tzdata  # type: ignore[import-untyped]  # noqa: PLC0415 - used only for its version
 
     found = [ZoneDatabase(tzdata.IANA_VERSION, "packaged", None)]
-    found.append(ZoneDatabase(_version_of(system_root), "system", system_root))
+    found.append(ZoneDatabase(_version_of(_SYSTEM_ZONES), "system", _SYSTEM_ZONES))
     found += [ZoneDatabase(_version_of(root), "own", root) for root in _own_roots(own_root)]
     # If versions are equal, `max` returns the first.
     return max(found, key=lambda database: database.version)

@@ -7,7 +7,7 @@ of the data directory are in data.py.
 import asyncio
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -319,15 +319,13 @@ CHECKS: tuple[Callable[[CheckContext], Check], ...] = (
 )  # fmt: skip
 
 
-def examine(
-    context: CheckContext, checks: Sequence[Callable[[CheckContext], Check]] = CHECKS
-) -> list[Check]:
-    """Run the checks and return their results in order.
+def examine(context: CheckContext) -> list[Check]:
+    """Run all checks and return their results in order.
 
     A check that raises an unexpected exception counts as failed.
     """
     found = []
-    for check in checks:
+    for check in CHECKS:
         try:
             result = check(context)
         except NotExamined:
