@@ -15,7 +15,6 @@ import logging
 import os
 import threading
 import time
-import uuid
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -104,9 +103,7 @@ class ZoneDatabase:
         return self._zones[name]
 
 
-def newest_zone_database(
-    system_root: Path = _SYSTEM_ZONES, own_root: Path | None = None
-) -> ZoneDatabase:
+def newest_zone_database(own_root: Path | None = None) -> ZoneDatabase:
     """Return the newest tz database: the packaged one, the system's or the owner's.
 
     `own_root` is `tz/` in the data directory: a zoneinfo folder or a tzdata wheel there updates
@@ -116,7 +113,7 @@ def newest_zone_database(
     import tzdata  # type: ignore[import-untyped]  # noqa: PLC0415 - used only for its version
 
     found = [ZoneDatabase(tzdata.IANA_VERSION, "packaged", None)]
-    found.append(ZoneDatabase(_version_of(system_root), "system", system_root))
+    found.append(ZoneDatabase(_version_of(_SYSTEM_ZONES), "system", _SYSTEM_ZONES))
     found += [ZoneDatabase(_version_of(root), "own", root) for root in _own_roots(own_root)]
     # If versions are equal, `max` returns the first.
     return max(found, key=lambda database: database.version)
@@ -151,8 +148,8 @@ _TOLERANCE_MS = 300_000  # clock difference that receivers tolerate (interface, 
 _READING_MS, _READINGS = 100, 5
 _LONG_OFF_MS = 40 * DAY_MS  # a running box stores a timestamp more often than this
 
-# Returns whether the kernel reports the clock as synchronised, or None if this is unknown.
-Synchronised = Callable[[], bool | None]
+# Returns whether the kernel reports the clock as synchronised.
+Synchronised = Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +306,7 @@ class BoxClock:
         """Update `trusted`, `doubt` and `stepped_far` from a result of `read`."""
         with self._lock:
             before = self.trusted, self.doubt, self.stepped_far
-            synchronised = self._synchronised() is True
+            synchronised = self._synchronised()
             offset = now - uptime
             stepped = 0 if self._offset is None else offset - self._offset
             self._offset = offset
@@ -359,22 +356,16 @@ class BoxClock:
 _TIME_ERROR, _STA_UNSYNC = 5, 0x40
 
 
-def kernel_is_synchronised() -> bool | None:
-    """Return whether the kernel reports the clock as synchronised, or None if this is unknown.
+def kernel_is_synchronised() -> bool:
+    """Return whether the kernel reports the clock as synchronised. False if it does not say.
 
     Calls adjtimex(2), which needs no privileges.
     """
-    libc = ctypes.CDLL(None)
-    adjtimex = getattr(libc, "adjtimex", None)
-    if adjtimex is None:
-        return None
     # In struct timex, `status` comes after `modes` (padded to the size of a long) and four longs.
     timex = (ctypes.c_long * 64)()
-    state = adjtimex(ctypes.byref(timex))
-    if state < 0:
-        return None
+    state = ctypes.CDLL(None).adjtimex(ctypes.byref(timex))
     status = ctypes.c_int.from_address(ctypes.addressof(timex) + 5 * ctypes.sizeof(ctypes.c_long))
-    return state != _TIME_ERROR and not status.value & _STA_UNSYNC
+    return state not in {-1, _TIME_ERROR} and not status.value & _STA_UNSYNC
 
 
 _CLOCK_REALTIME = 0
@@ -389,12 +380,10 @@ _LATEST = (1 << (8 * ctypes.sizeof(ctypes.c_long) - 1)) - 1
 def watch_clock_steps(callback: Callable[[], None]) -> Callable[[], None]:
     """Call `callback` in the running loop each time the clock is set.
 
-    Returns a function that ends these calls. On systems other than Linux, `callback` is never
+    Returns a function that ends these calls. If the kernel refuses the timer, `callback` is never
     called, so users of this function must also compare the clock with the uptime.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
-    if not hasattr(libc, "timerfd_create"):
-        return lambda: None
+    libc = ctypes.CDLL(None)
     timer = libc.timerfd_create(_CLOCK_REALTIME, os.O_NONBLOCK | os.O_CLOEXEC)
     if timer < 0:
         return lambda: None
@@ -424,50 +413,20 @@ def watch_clock_steps(callback: Callable[[], None]) -> Callable[[], None]:
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-class Alarm(Protocol):
-    """A scheduled call."""
-
-    def cancel(self) -> None:
-        """Cancel the call."""
-        ...
-
-
-class Uptime(Protocol):
-    """The time since the machine booted. `boot` is the id of that boot.
-
-    It never steps, and is unaffected by a restart of the process.
-    """
-
-    boot: str
-
-    def milliseconds(self) -> int:
-        """Return the milliseconds since boot, including suspended time."""
-        ...
-
-    def call_at(self, milliseconds: int, callback: Callable[[], None]) -> Alarm:
-        """Call `callback` in the event loop when the uptime reaches `milliseconds`."""
-        ...
-
-
 class SystemUptime:
-    """The uptime from CLOCK_BOOTTIME, with the kernel's boot id.
+    """The uptime from CLOCK_BOOTTIME. `boot` is the kernel's id of this boot.
 
-    On systems that lack either, each process uses a random boot id, so that a restart of the
-    process looks like a reboot of the machine.
+    It includes suspended time, never steps, and is unaffected by a restart of the process.
     """
 
     def __init__(self) -> None:
-        self._clock = getattr(time, "CLOCK_BOOTTIME", None)
-        known = self._clock is not None and _BOOT_ID.exists()
-        self.boot = _BOOT_ID.read_text("ascii").strip() if known else str(uuid.uuid4())
+        self.boot = _BOOT_ID.read_text("ascii").strip()
 
     def milliseconds(self) -> int:
         """Return the uptime, rounded down so that no callback runs early."""
-        if self._clock is None:
-            return time.monotonic_ns() // 1_000_000
-        return time.clock_gettime_ns(self._clock) // 1_000_000
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
 
-    def call_at(self, milliseconds: int, callback: Callable[[], None]) -> Alarm:
-        """Schedule `callback` on the event loop's timer."""
+    def call_at(self, milliseconds: int, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        """Call `callback` in the event loop when the uptime reaches `milliseconds`."""
         wait = max(0, milliseconds - self.milliseconds()) / 1000
         return asyncio.get_running_loop().call_later(wait, callback)

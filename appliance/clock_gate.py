@@ -18,7 +18,7 @@ from appliance.alerts import (
     drop_alert,
     list_alerts,
 )
-from appliance.clock import Alarm, BoxClock, ClockMark, Uptime, WatchClockSteps
+from appliance.clock import BoxClock, ClockMark, SystemUptime, WatchClockSteps
 from appliance.core.errors import Unavailable, log_exception
 from appliance.database.connection import Reader, Transaction
 from appliance.database.database import ChangedBeside, Database
@@ -91,7 +91,7 @@ class ClockGate:
         self,
         database: Database,
         clock: BoxClock,
-        uptime: Uptime,
+        uptime: SystemUptime,
         watch_clock_steps: WatchClockSteps,
         alerts: Alerts,
         rebase_due_times: Callable[[], Awaitable[None]],
@@ -111,7 +111,7 @@ class ClockGate:
         self._changes = self._steps = 0
         self._open = False
         self._due_times_are_stale = True
-        self._alarm: Alarm | None = None
+        self._alarm: asyncio.TimerHandle | None = None
         self._listeners: list[Callable[[], None]] = []
         self._stop_watching: Callable[[], None] | None = None
         self._opening: asyncio.Task[None] | None = None

@@ -79,10 +79,10 @@ class _Quiet(RotatingFileHandler):
         """Ignore the error. The console still shows warnings."""
 
 
-def open_log(folder: Path, *, size: int = _BYTES, files: int = _FILES) -> logging.Handler:
+def open_log(folder: Path) -> logging.Handler:
     """Start logging to files in `folder`. Returns the handler, which the caller may remove."""
     make_folder(folder)
-    handler = _Quiet(folder / FILE, maxBytes=size, backupCount=files, encoding="utf-8", delay=True)
+    handler = _Quiet(folder / FILE, "a", _BYTES, _FILES, "utf-8", delay=True)
     handler.setFormatter(JsonLines())
     handler.setLevel(logging.INFO)
     root = logging.getLogger()

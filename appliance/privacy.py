@@ -27,13 +27,13 @@ from appliance.database.wal import wipe
 from appliance.environment import Environment
 from appliance.reservations.email_queue import forget_no_reminders
 from appliance.reservations.model import evening_is_over
-from appliance.reservations.request import plain_phone
 from appliance.reservations.rows import (
     add_history,
     get_reservation,
     list_history,
     update_reservation,
 )
+from appliance.reservations.search import digits_of, is_same_number
 from appliance.scheduler import Job
 from appliance.venue.model import get_venue
 from appliance.webhooks.delivery_log import erase_deliveries_of
@@ -66,22 +66,11 @@ def find_reservations_of(reader: Reader, email: str | None, phone: str | None) -
         found += [id_ for (id_,) in reader.rows(sql, {"email": email.strip()})]
     if phone is not None:
         sql = "SELECT id, customer_phone FROM reservation WHERE customer_phone IS NOT NULL"
-        found += [id_ for id_, stored in reader.rows(sql) if is_same_phone(phone, stored)]
+        number = digits_of(phone)
+        found += [
+            id_ for id_, stored in reader.rows(sql) if is_same_number(digits_of(stored), number)
+        ]
     return list(dict.fromkeys(found))
-
-
-def is_same_phone(first: str, second: str) -> bool:
-    """Whether both texts are forms of one phone number, such as `06…`, `+212 6…` and `002126…`."""
-    first, second = _digits(first), _digits(second)
-    if not first or not second:
-        return False
-    if first == second:
-        return True
-    for national, whole in ((first, second), (second, first)):
-        rest = national.lstrip("0")
-        if national.startswith("0") and len(rest) >= 6 and not whole.startswith("0"):
-            return whole.endswith(rest)
-    return False
 
 
 def find_past_guests(reader: Reader, last_evening: date, limit: int) -> list[str]:
@@ -127,11 +116,6 @@ def keep_existing(reader: Reader, reservation_ids: Collection[str]) -> list[str]
     return [row[0] for row in reader.rows(sql, {"ids": json.dumps(list(reservation_ids))})]
 
 
-def _digits(text: str) -> str:
-    digits = "".join(sign for sign in plain_phone(text) or "" if sign.isdecimal())
-    return digits.removeprefix("00")
-
-
 LIST = "erasures.jsonl"
 
 
@@ -143,17 +127,19 @@ class _Entry(msgspec.Struct):
 def read_list(folder: Path, environment: str) -> list[str]:
     """Return the environment's reservation ids in the erasure list, earliest erasure first.
 
-    Raises OperatorError if the file exists but cannot be read.
+    Skips invalid lines. Raises OperatorError if the file exists but cannot be read.
     """
-    return [e.reservation for _, e in _read(folder) if e and e.environment == environment]
-
-
-def find_unreadable(folder: Path) -> list[int]:
-    """Return the numbers (from 1) of invalid lines in the list.
-
-    Raises OperatorError if the file cannot be read.
-    """
-    return [number for number, entry in _read(folder) if entry is None]
+    path = folder / LIST
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise OperatorError(
+            f"{path} cannot be read ({error.strerror}). Run this command as the file's owner."
+        ) from None
+    entries = [entry for line in lines if (entry := _parse(line))]
+    return [entry.reservation for entry in entries if entry.environment == environment]
 
 
 def append_to_list(folder: Path, environment: str, erased: dict[str, int]) -> None:
@@ -176,21 +162,8 @@ def append_to_list(folder: Path, environment: str, erased: dict[str, int]) -> No
     sync(folder)  # makes the directory entry durable if the file is new
 
 
-def _read(folder: Path) -> list[tuple[int, _Entry | None]]:
-    """Return (line number, entry) for each non-empty line. The entry is None if it is invalid."""
-    path = folder / LIST
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise OperatorError(
-            f"{path} cannot be read ({error.strerror}). Run this command as the file's owner."
-        ) from None
-    return [(number, _parse(line)) for number, line in enumerate(lines, 1) if line.strip()]
-
-
 def _parse(line: bytes) -> _Entry | None:
+    """Return the entry of a line, or None if the line is invalid."""
     try:
         return msgspec.json.decode(line, type=_Entry)
     except (ValueError, RecursionError):
@@ -369,9 +342,6 @@ class Erasures:
         """Erase the data of listed reservations that a restore has brought back."""
         self._database.on_commit(self._on_erasure, GuestErased)
         known = await self._database.read(list_erasures)
-        if damaged := find_unreadable(self._folder):
-            numbers = ", ".join(map(str, damaged))
-            log.warning("privacy: %s has invalid lines: %s", LIST, numbers)
         listed = read_list(self._folder, self._name)
         lost = [id_ for id_ in listed if id_ not in known]
         steps = range(0, len(lost), _BATCH)

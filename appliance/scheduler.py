@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from appliance.clock import Alarm, Clock
+from appliance.clock import Clock
 from appliance.core.errors import ApiError, OperatorError, log_exception
 from appliance.database.connection import Reader
 from appliance.database.database import Database
@@ -21,7 +21,7 @@ _DOUBLINGS = 11  # enough for the delay to grow from 2 s to more than an hour
 
 
 T = TypeVar("T")
-CallLater = Callable[[float, Callable[[], None]], Alarm]
+CallLater = Callable[[float, Callable[[], None]], asyncio.TimerHandle]
 
 
 @dataclass(slots=True, eq=False)
@@ -69,7 +69,7 @@ class Scheduler:
         self._call_later = call_later
         self._jobs: list[Job] = []
         self._databases: set[Database] = set()
-        self._alarm: Alarm | None = None
+        self._alarm: asyncio.TimerHandle | None = None
         self._settling = False
         self._looking: asyncio.Task[None] | None = None
         self._look_again = False

@@ -6,7 +6,6 @@ import grp
 import os
 import pwd
 import shutil
-import stat
 import subprocess
 import sys
 from importlib import resources
@@ -178,35 +177,15 @@ def _find_user(name: str) -> pwd.struct_passwd:
 def _give_to(directory: DataDirectory, user: pwd.struct_passwd) -> None:
     """Change the owner of the data directory and its contents.
 
-    Uses file handles instead of names, because the previous owner may put links to other users'
-    files into the directory while this function runs. Those files must keep their owner.
+    Uses folder handles instead of paths, because the previous owner may put symbolic links to other
+    users' files into the directory while this function runs. Those files must keep their owner. The
+    kernel forbids hard links to them (`fs.protected_hardlinks`, set by systemd).
     """
-    for folder, folders, files, handle in os.fwalk(directory.root.resolve()):
+    for _, folders, files, handle in os.fwalk(directory.root.resolve()):
         os.fchown(handle, user.pw_uid, user.pw_gid)
         for name in (*files, *folders):
             with contextlib.suppress(FileNotFoundError):  # a running service may delete a file
-                _give_file(Path(folder, name), handle, user)
-
-
-def _give_file(path: Path, folder: int, user: pwd.struct_passwd) -> None:
-    """Make `user` the owner of a file.
-
-    Raises OperatorError if the file belongs to a different user and has several hard links, because
-    one of them may be outside the data directory.
-    """
-    handle = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-    try:
-        found = os.fstat(handle)
-        if stat.S_ISDIR(found.st_mode):  # `_give_to` changes the owner of folders
-            return
-        if found.st_nlink > 1 and found.st_uid != user.pw_uid:
-            raise OperatorError(
-                f"{path} has another hard link, so its owner is not changed to {user.pw_name}. "
-                "Replace it with a copy, then try again."
-            )
-        os.chown(f"/proc/self/fd/{handle}", user.pw_uid, user.pw_gid)
-    finally:
-        os.close(handle)
+                os.chown(name, user.pw_uid, user.pw_gid, dir_fd=handle, follow_symlinks=False)
 
 
 def _call(program: str, *words: str) -> subprocess.CompletedProcess[str]:

@@ -115,9 +115,9 @@ OLDEST_SQLITE = (3, 51, 3)  # older versions can corrupt a WAL file when they re
 _NOTHING: Mapping[str, Any] = {}
 
 
-def check_engine(version: str | None = None) -> None:
+def check_engine() -> None:
     """Raise OperatorError if SQLite is older than OLDEST_SQLITE and could corrupt a WAL file."""
-    version = version or apsw.sqlite_lib_version()
+    version = apsw.sqlite_lib_version()
     if tuple(int(part) for part in version.split(".")[:3]) < OLDEST_SQLITE:
         raise OperatorError(
             f"SQLite {version} may corrupt data. Upgrade apsw to get SQLite 3.51.3 or newer."

@@ -170,8 +170,8 @@ _CHECK_SECONDS = 2.0  # too short for a very large file, but the nightly check r
 _STEPS = 10_000  # SQLite virtual machine instructions between two time checks
 
 
-def check_before_serving(path: Path, seconds: float = _CHECK_SECONDS) -> None:
-    """Check the file's pages, checksums and WAL. Stop the check after about `seconds`.
+def check_before_serving(path: Path) -> None:
+    """Check the file's pages, checksums and WAL. Stop the check after about two seconds.
 
     Rewrites the WAL if it is intact (see `rewrite_log`). Ignores a missing file, which `migrate`
     reports. Raises OperatorError if the file is damaged or cannot be opened.
@@ -183,7 +183,7 @@ def check_before_serving(path: Path, seconds: float = _CHECK_SECONDS) -> None:
         try:
             # Do not checkpoint on close, because a damaged WAL must not change the file.
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-            fault = _find_fault(connection, path, time.monotonic() + seconds)
+            fault = _find_fault(connection, path, time.monotonic() + _CHECK_SECONDS)
             if not fault:
                 wal.rewrite_log(connection, path)
         finally:

@@ -28,7 +28,7 @@ from appliance.database.migrate import list_migrations
 SCHEMA = "PRAGMA user_version"  # a database's schema version
 
 
-HEALTH_DEADLINE = 2.0
+_HEALTH_DEADLINE = 2.0
 # The nginx directives that tell the box the requested host, the client's address and the scheme.
 NGINX = (
     "proxy_set_header Host $host; proxy_set_header X-Forwarded-For $remote_addr; "
@@ -131,7 +131,7 @@ def ask_health(url: str) -> int | None:
     """Send a GET request. Return the HTTP status, or None if there is no response within 2 s."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(url, timeout=HEALTH_DEADLINE) as response:
+        with opener.open(url, timeout=_HEALTH_DEADLINE) as response:
             return int(response.status)
     except urllib.error.HTTPError as error:
         return error.code
@@ -146,7 +146,7 @@ class Machine:
     statvfs: Callable[[Path], os.statvfs_result] = os.statvfs
     device: Callable[[Path], int] = lambda path: path.stat().st_dev
     proc: Path = Path("/proc")
-    is_synchronised: Callable[[], bool | None] = kernel_is_synchronised
+    is_synchronised: Callable[[], bool] = kernel_is_synchronised
     has_way_out: Callable[[], bool] = has_way_out
     ask: Callable[[str], int | None] = ask_health
 

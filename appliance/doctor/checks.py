@@ -7,13 +7,10 @@ of the data directory are in data.py.
 import asyncio
 import os
 import re
-import socket
-import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from hashlib import sha256
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,7 +23,6 @@ from appliance.core.settings import ServerSettings
 from appliance.core.tokens import Keyring
 from appliance.doctor import data
 from appliance.doctor.check import (
-    HEALTH_DEADLINE,
     Check,
     CheckContext,
     NotExamined,
@@ -106,10 +102,8 @@ def clock(context: CheckContext) -> Check:
     now = utc(at)
     if at < newest - _BACK_IN_TIME:
         return Check.of("clock_behind", now=now, newest=utc(newest))
-    synchronised = context.machine.is_synchronised()
-    if synchronised:
-        return Check.of("clock", now=now)
-    return Check.of("clock_unknown" if synchronised is None else "clock_unsynchronised", now=now)
+    is_synchronised = context.machine.is_synchronised()
+    return Check.of("clock" if is_synchronised else "clock_unsynchronised", now=now)
 
 
 def uplink(context: CheckContext) -> Check:
@@ -210,44 +204,12 @@ def acme(context: CheckContext) -> Check:
     return Check.of("acme_no_certificate", name=plan.name, when=when)
 
 
-def tls_port(context: CheckContext) -> Check:
-    """Check that the box serves the stored certificates on `server.tls_port`."""
-    server, found = _look(context)
-    if not context.runs:
-        raise NotExamined
-    host = _listening_host(server.host)
-    where = f"{host}:{server.tls_port}"
-    expected = {"": found["fingerprint"]}
-    # If both certificates contain a name, the imported certificate is used for it.
-    for kind in ("obtained", "imported"):
-        names = _names_of(found[kind])
-        for name in [name.replace("*", "www") for name in names.dns][:1]:
-            expected[name] = (found[kind] if names.cover(name) else found)["fingerprint"]
-    try:
-        shown = {name: _ask(host.strip("[]"), server.tls_port, name) for name in expected}
-    except OSError:
-        return Check.of("tls_port_silent", where=where)
-    return Check.of("tls_port" if shown == expected else "tls_port_other_certificate", where=where)
-
-
 def _names_of_others(found: dict[str, Any]) -> Names:
     return Names(_names_of(found["imported"]).dns + _names_of(found["obtained"]).dns, ())
 
 
 def _names_of(described: dict[str, Any] | None) -> Names:
     return Names(tuple(described["names"]) if described else (), ())
-
-
-def _ask(host: str, port: int, name: str) -> str:
-    """Connect with SNI `name` ("" for none) and return the certificate's SHA-256 in hex."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # No verification is needed, because the caller compares the certificate's hash.
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    with (
-        socket.create_connection((host, port), HEALTH_DEADLINE) as plain,
-        context.wrap_socket(plain, server_hostname=name or None) as secure,
-    ):
-        return sha256(secure.getpeercert(binary_form=True) or b"").hexdigest()
 
 
 def _look(context: CheckContext) -> tuple[ServerSettings, dict[str, Any]]:
@@ -348,24 +310,22 @@ def deliveries(context: CheckContext) -> Check:
 # Each check is named after its function. A check that does not apply raises NotExamined.
 CHECKS: tuple[Callable[[CheckContext], Check], ...] = (
     box, settings,
-    data.permissions, data.master_key, data.erasures, data.integrity, data.schema, data.wal,
+    data.permissions, data.master_key, data.integrity, data.schema, data.wal,
     data.backups, data.backup_target,
     disk, memory, clock, time_zones,
     data.signing_key, uplink, conditions,
     mail, mail_server, outside, endpoints, deliveries,
-    readers, certificate, acme, tls_port,
+    readers, certificate, acme,
 )  # fmt: skip
 
 
-def examine(
-    context: CheckContext, checks: Sequence[Callable[[CheckContext], Check]] = CHECKS
-) -> list[Check]:
-    """Run the checks and return their results in order.
+def examine(context: CheckContext) -> list[Check]:
+    """Run all checks and return their results in order.
 
     A check that raises an unexpected exception counts as failed.
     """
     found = []
-    for check in checks:
+    for check in CHECKS:
         try:
             result = check(context)
         except NotExamined:

@@ -26,7 +26,6 @@ from appliance.doctor.check import (
     utc,
 )
 from appliance.door.guest_pass import get_signing_key
-from appliance.privacy import LIST, find_unreadable
 
 _MIB = 1 << 20
 _LARGE_WAL = 64 * _MIB
@@ -58,23 +57,6 @@ def master_key(context: CheckContext) -> Check:
     except OperatorError as trouble:
         return Check.of("master_key_unusable", trouble=trouble, path=shown)
     return Check.of("master_key")
-
-
-def erasures(context: CheckContext) -> Check:
-    """Check that all lines of `erasures.jsonl` can be read.
-
-    After a restore, the box reads this file to repeat the erasures.
-    """
-    root = context.directory.root
-    if not (root / LIST).exists():
-        raise NotExamined
-    try:
-        unreadable = find_unreadable(root)
-    except OperatorError as trouble:
-        return Check.of("erasures_unreadable", trouble=trouble)
-    if unreadable:
-        return Check.of("erasures_damaged", file=LIST, numbers=list(map(str, unreadable)))
-    return Check.of("erasures")
 
 
 def fix_permissions(directory: DataDirectory) -> list[Path]:

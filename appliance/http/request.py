@@ -69,7 +69,6 @@ PRINCIPALS: web.AppKey[dict[tuple[str, str], Principal]] = web.AppKey("principal
 
 BODY_LIMIT = 64 * 1024
 _BODY_SECONDS = 30.0
-_DEPTH_MAX = 32
 _BYTE_ORDER_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _NAME_SHOWN = 40
 _ABSENT = object()
@@ -126,12 +125,13 @@ def parse_object(raw: bytes) -> dict[str, Any]:
 
     Raises InvalidJson for values other than objects, invalid UTF-8, duplicate members, NaN and
     infinities (including 1e999), lone surrogates, NUL characters, numbers with thousands of digits,
-    and more than 32 levels of nesting. The error states the position of invalid UTF-8 or a syntax
-    error, and the name of a duplicate member.
+    and more levels of nesting than Python can read. The error states the position of invalid UTF-8
+    or a syntax error, and the name of a duplicate member.
     """
     try:
         text = raw.decode("utf-8")
         value = _DECODER.decode(text)
+        is_storable = not _TROUBLING_ESCAPE.search(text) or _is_storable(value)
     except UnicodeDecodeError as error:
         raise _marked(raw) or json_unreadable("json_utf8", byte=error.start + 1) from None
     except json.JSONDecodeError as error:
@@ -139,9 +139,7 @@ def parse_object(raw: bytes) -> dict[str, Any]:
         raise _marked(raw) or json_unreadable("json_syntax", **place) from None
     except (ValueError, RecursionError):
         raise InvalidJson from None
-    if not isinstance(value, dict) or _is_deeper_than(value, _DEPTH_MAX):
-        raise InvalidJson
-    if _TROUBLING_ESCAPE.search(text) and not _is_storable(value):
+    if not isinstance(value, dict) or not is_storable:
         raise InvalidJson
     return value
 
@@ -170,25 +168,6 @@ def _finite(text: str) -> float:
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_refuse_duplicates, parse_constant=_finite, parse_float=_finite
 )
-
-
-def _is_deeper_than(value: Any, levels: int) -> bool:
-    """Return whether `value` is nested deeper than `levels`.
-
-    Uses a loop, which is twice as fast as recursion.
-    """
-    layer = [value]
-    for _ in range(levels):
-        inner: list[Any] = []
-        for item in layer:
-            if isinstance(item, dict):
-                inner += item.values()
-            elif isinstance(item, list):
-                inner += item
-        if not inner:
-            return False
-        layer = inner
-    return True
 
 
 def _is_storable(value: Any) -> bool:

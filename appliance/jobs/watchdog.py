@@ -1,7 +1,7 @@
 """The event loop's watchdog, and the disk space reserve.
 
-The watchdog is a thread that ends the process if the event loop is stuck, even without systemd.
-The loop itself sends systemd's keep-alive messages, so these stop when the loop is stuck.
+The loop sends systemd's keep-alive messages, so these stop when the loop is stuck, and systemd ends
+the process. Without systemd, a timer that the loop must start again and again ends it.
 
 The disk reserve is a file that is deleted when the disk is full, which frees space for check-ins.
 All other writes are refused until there is enough free space to create the file again.
@@ -14,12 +14,11 @@ import logging
 import os
 import shutil
 import socket
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from appliance.box import Box
 from appliance.core.files import atomic_file
@@ -29,11 +28,11 @@ from appliance.door.offline_sync import sync_scans
 from appliance.staff.sign_in import begin_sign_in, note_wrong_password
 from appliance.staff.two_factor import pass_password, verify_second_factor
 
-# End the process if the loop is stuck for this many seconds (docs/promises.md, G10).
-PATIENCE = 30.0
-_CHECK_SECONDS = 1.0
+# The timer in seconds (docs/promises.md, G10). Longer than WatchdogSec in venuebox.service, so that
+# systemd ends the box first: after status 1, systemd waits longer before it starts the box again.
+PATIENCE = 40.0
+_REARM_SECONDS = 10.0
 _SLEEP_SECONDS = 0.01
-_STATUS = 70  # the exit status EX_SOFTWARE in sysexits.h
 DUMP = "stuck.txt"
 
 
@@ -44,94 +43,20 @@ async def measure_loop_latency() -> float:
     return max(time.monotonic() - begun - _SLEEP_SECONDS, 0.0)
 
 
-class Watchdog:
-    """Ends the process if the event loop is stuck for longer than `patience` seconds.
+async def end_if_stuck(dump: TextIO) -> None:
+    """End the process with status 1 if the event loop is stuck, until cancelled.
 
-    Its thread checks the loop every second while the loop is busy, and sleeps while the loop is
-    idle.
+    Before the process ends, also if a signal like systemd's SIGABRT ends it, the stack traces of
+    all threads are written to `dump`.
     """
-
-    def __init__(
-        self,
-        dump: Path,
-        environ: Mapping[str, str],
-        patience: float = PATIENCE,
-        leave: Callable[[], object] = lambda: os._exit(_STATUS),
-    ) -> None:
-        """Before the process ends, the stack traces of all threads are written to the file `dump`.
-
-        `leave` must end the process without running the exit handlers, because they would wait for
-        the stuck loop.
-        """
-        self._dump = dump
-        self._environ = environ
-        self._patience = patience
-        self._leave = leave
-        self._busy_since: float | None = None  # None while the loop is idle
-        self._is_asleep = False
-        self._wake = threading.Event()
-        self._closing = threading.Event()
-        self._keeping_alive: asyncio.Task[None] | None = None
-        self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
-
-    def start(self) -> None:
-        """Start the watchdog. Call it in the event loop that it must watch."""
-        self._wrap_selector(asyncio.get_running_loop())
-        self._busy_since = time.monotonic()
-        self._thread.start()
-        self._keeping_alive = asyncio.create_task(keep_alive(self._environ))
-
-    def close(self) -> None:
-        """Stop the watchdog."""
-        if self._keeping_alive is not None:
-            self._keeping_alive.cancel()
-        self._closing.set()
-        self._wake.set()
-        self._thread.join()
-
-    def _wrap_selector(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wrap the selector to record when the loop is idle. asyncio has no hook for this."""
-        selector: Any = loop._selector  # type: ignore[attr-defined] # noqa: SLF001
-        wait = selector.select
-
-        def select(timeout: float | None = None) -> Any:
-            if timeout is None or timeout > 0:
-                self._busy_since = None
-            events = wait(timeout)
-            self._busy_since = time.monotonic()
-            if self._is_asleep:
-                self._is_asleep = False
-                self._wake.set()
-            return events
-
-        selector.select = select
-
-    def _watch(self) -> None:
-        while not self._closing.is_set():
-            if self._busy_since is None:
-                self._sleep()
-            checked_at = time.monotonic()
-            self._closing.wait(min(_CHECK_SECONDS, self._patience / 3))
-            since, now = self._busy_since, time.monotonic()
-            was_suspended = now - checked_at > self._patience / 2  # true if the machine was asleep
-            if since is not None and now - since > self._patience and not was_suspended:
-                self._end()
-                return
-
-    def _sleep(self) -> None:
-        """Block until the loop is busy or the watchdog is closed."""
-        self._wake.clear()
-        self._is_asleep = True
-        if self._busy_since is None and not self._closing.is_set():
-            self._wake.wait()
-
-    def _end(self) -> None:
-        try:
-            with self._dump.open("w", encoding="utf-8") as file:
-                faulthandler.dump_traceback(file)
-        except OSError:
-            faulthandler.dump_traceback()
-        self._leave()
+    faulthandler.enable(dump)
+    try:
+        while True:
+            faulthandler.dump_traceback_later(PATIENCE, exit=True, file=dump)
+            await asyncio.sleep(_REARM_SECONDS)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        faulthandler.disable()
 
 
 def sd_notify(environ: Mapping[str, str], message: str) -> None:
@@ -296,12 +221,14 @@ async def background_services(
 
     Enter the block when the box is ready to serve, and leave it before the box stops.
     """
-    watchdog = Watchdog(box.directory.root / "log" / DUMP, environ)
-    reserve.start(environment.database for environment in box.environments)
-    watchdog.start()
-    try:
-        yield
-    finally:
-        sd_notify(environ, "STOPPING=1")
-        watchdog.close()
-        await reserve.close()
+    with (box.directory.root / "log" / DUMP).open("a", encoding="utf-8") as dump:
+        beats = [asyncio.create_task(beat) for beat in (keep_alive(environ), end_if_stuck(dump))]
+        reserve.start(environment.database for environment in box.environments)
+        try:
+            yield
+        finally:
+            sd_notify(environ, "STOPPING=1")
+            for beat in beats:
+                beat.cancel()
+            await asyncio.gather(*beats, return_exceptions=True)
+            await reserve.close()

@@ -15,11 +15,9 @@ from functools import partial
 
 from appliance.alerts import OFFLINE, UNWRITTEN, Alerts, notice_blocked
 from appliance.clock import (
-    Alarm,
     BoxClock,
     Synchronised,
     SystemUptime,
-    Uptime,
     WatchClockSteps,
     kernel_is_synchronised,
     watch_clock_steps,
@@ -94,7 +92,7 @@ class Dependencies:
 
     guard: EgressGuard
     trust: Trust
-    uptime: Uptime
+    uptime: SystemUptime
     connect: Connect = connect_directly
     draw: Callable[[], float] = random.random
     budgets: Budgets = field(default_factory=Budgets)
@@ -136,7 +134,7 @@ _EVIDENCE = (NO_ROUTE, DNS_TEMP, CONN_TIMEOUT)
 class OfflineGate:
     """Decides from the external endpoints' recent results whether the box itself was offline."""
 
-    def __init__(self, has_way_out: Callable[[], bool], uptime: Uptime) -> None:
+    def __init__(self, has_way_out: Callable[[], bool], uptime: SystemUptime) -> None:
         self._has_way_out = has_way_out
         self._uptime = uptime
         self._last_success: int | None = None
@@ -216,7 +214,7 @@ class Dispatcher:
         self._recorder = Recorder(database, uptime.boot, self._on_recorded, self._on_stuck)
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_stuck = False  # the outcomes of attempts cannot be written
-        self._alarm: Alarm | None = None
+        self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at: int | None = None
         self._pump_is_due = False
         self._running = False

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from appliance.clock import Uptime
+from appliance.clock import SystemUptime
 from appliance.database.connection import Transaction
 from appliance.database.database import Database
 from appliance.webhooks.endpoints import list_active_endpoints
@@ -50,26 +50,21 @@ def _longest_wait(attempts: int) -> int:
     return delay + _longest_spread(delay)
 
 
-_BATCH = 500
 _AGREE_MS = 1_000
 
 
-async def rebase_due_times(database: Database, uptime: Uptime) -> None:
+async def rebase_due_times(database: Database, uptime: SystemUptime) -> None:
     """Convert the due times of all pending retries to this boot's uptime and the current clock.
 
-    Works in pages of 500 rows, so that other writes can run between them. The clock must be
+    Makes one write per endpoint, so that other writes can run between them. The clock must be
     trusted, because after a reboot only the clock shows how much of a wait is left.
     """
     for endpoint in await database.read(list_active_endpoints):
-        cursor: tuple[int, int] | None = (0, 0)
-        while cursor is not None:
-            cursor = await database.write(_rebase_page, endpoint.id, cursor, uptime)
+        await database.write(_rebase, endpoint.id, uptime)
 
 
-def _rebase_page(
-    tx: Transaction, endpoint_id: str, cursor: tuple[int, int], uptime: Uptime
-) -> tuple[int, int] | None:
-    """Make `due_uptime` and `due_at` agree for up to 500 retries. Return the next cursor or None.
+def _rebase(tx: Transaction, endpoint_id: str, uptime: SystemUptime) -> None:
+    """Make `due_uptime` and `due_at` agree for the retries of an endpoint.
 
     A retry that was scheduled during this boot keeps its due uptime. A retry that was scheduled
     before this boot keeps its due time by the clock, but waits no longer than the longest possible
@@ -77,11 +72,8 @@ def _rebase_page(
     """
     boot, now = uptime.boot, uptime.milliseconds()
     sql = """SELECT seq, due_uptime, due_at, due_boot IS :boot, attempts FROM delivery
-             WHERE state = 'pending' AND endpoint_id = :endpoint_id
-                 AND (due_uptime, seq) > (:uptime, :seq)
-             ORDER BY due_uptime, seq LIMIT :limit"""
-    bound = {"boot": boot, "endpoint_id": endpoint_id, "uptime": cursor[0], "seq": cursor[1]}
-    rows = list(tx.rows(sql, {**bound, "limit": _BATCH}))
+             WHERE state = 'pending' AND endpoint_id = :endpoint_id AND due_uptime IS NOT NULL"""
+    rows = tx.rows(sql, {"boot": boot, "endpoint_id": endpoint_id})
     changes = []
     for seq, due_uptime, due_at, of_this_boot, attempts in rows:
         left = due_uptime - now
@@ -90,7 +82,5 @@ def _rebase_page(
         elif abs(tx.now + left - due_at) < _AGREE_MS:
             continue
         changes.append((tx.now + left, now + left, boot, seq))
-    if changes:
-        sql = "UPDATE delivery SET due_at = ?, due_uptime = ?, due_boot = ? WHERE seq = ?"
-        tx.execute_each(sql, changes)
-    return (rows[-1][1], rows[-1][0]) if len(rows) == _BATCH else None
+    sql = "UPDATE delivery SET due_at = ?, due_uptime = ?, due_boot = ? WHERE seq = ?"
+    tx.execute_each(sql, changes)

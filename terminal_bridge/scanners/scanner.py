@@ -79,8 +79,6 @@ class Watch:
         self.settings = settings
         self.connected_since: int | None = None
         self.last_read_at: int | None = None
-        self.reads = 0
-        self.dropped = 0
         self.trouble: str | None = None
         self._clock = clock
         self._on_change = on_change
@@ -99,7 +97,6 @@ class Watch:
     def read(self) -> None:
         """Record that a code was read."""
         self.last_read_at = self._clock.now()
-        self.reads += 1
 
     def decided(self, trouble: str | None) -> None:
         """Set the current fault to `trouble`, or clear it if `trouble` is None."""
@@ -108,7 +105,6 @@ class Watch:
 
     def drop(self, why: str) -> None:
         """Record that input was dropped. The reason `why` becomes the current fault."""
-        self.dropped += 1
         self._set_trouble(why)
 
     def _set_trouble(self, trouble: str | None) -> bool:

@@ -1,7 +1,6 @@
 """Network scanners: each sends codes as lines over TCP (docs/guide/scanners.md)."""
 
 import asyncio
-from collections import Counter
 from dataclasses import dataclass
 
 from appliance.core.scanner_settings import ReaderSettings
@@ -19,7 +18,6 @@ from terminal_bridge.scanners.scanner import (
 )
 
 MOST_CONNECTIONS = 16
-MOST_PER_ADDRESS = 8  # a serial device server may connect eight scanners from one IP address
 IDLE_SECONDS = 600.0
 _WRITE_SECONDS = 5.0
 _CHUNK = 4096
@@ -34,7 +32,6 @@ class _Connection:
     while codes are decided and answered.
     """
 
-    address: str
     task: asyncio.Task[None]
     received_at: float
     is_busy: bool = False
@@ -86,12 +83,9 @@ class TcpReader:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a running coroutine has a task
-        peer = writer.get_extra_info("peername")
-        # There is no peer name if the scanner is already disconnected.
-        address = str(peer[0]) if peer else ""
-        connection = _Connection(address, task, asyncio.get_running_loop().time())
+        connection = _Connection(task, asyncio.get_running_loop().time())
         try:
-            if self._make_room(address):
+            if self._make_room():
                 self._connections.add(connection)
                 await self._talk(reader, writer, connection)
             else:
@@ -102,21 +96,15 @@ class TcpReader:
             self._connections.discard(connection)
             writer.close()
 
-    def _make_room(self, address: str) -> bool:
-        """Return whether there is room for another connection. Evict an idle connection if needed.
+    def _make_room(self) -> bool:
+        """Return whether there is room for another connection.
 
-        At the limit per address, evict a connection from that address. At the total limit, evict a
-        connection from the address with the most connections. In both cases, evict the one that
-        has been idle longest.
+        At the limit, evict the connection that has been idle longest. If all are busy, there is no
+        room.
         """
-        held = Counter(each.address for each in self._connections)
-        if held[address] >= MOST_PER_ADDRESS:
-            crowded = {address}
-        elif held.total() >= MOST_CONNECTIONS:
-            crowded = {each for each, count in held.items() if count == max(held.values())}
-        else:
+        if len(self._connections) < MOST_CONNECTIONS:
             return True
-        idle = [each for each in self._connections if each.address in crowded and not each.is_busy]
+        idle = [each for each in self._connections if not each.is_busy]
         if not idle:
             return False
         evicted = min(idle, key=lambda each: each.received_at)

@@ -10,6 +10,7 @@ import tzdata
 from hypothesis import given
 from hypothesis import strategies as st
 
+from appliance import clock
 from appliance.clock import (
     ZoneDatabase,
     format_instant,
@@ -56,6 +57,17 @@ def a_system_database(root: Path, version_line: str) -> Path:
     return root
 
 
+@pytest.fixture
+def with_system_database(tmp_path, monkeypatch):
+    """Chooses a database where the system's has this first line."""
+
+    def choose(version_line: str) -> ZoneDatabase:
+        monkeypatch.setattr(clock, "_SYSTEM_ZONES", a_system_database(tmp_path, version_line))
+        return newest_zone_database()
+
+    return choose
+
+
 def offset_in_november(database: ZoneDatabase) -> timedelta | None:
     day = datetime(2026, 11, 20, 20, tzinfo=UTC)
     return day.astimezone(database.zone("Africa/Casablanca")).utcoffset()
@@ -63,8 +75,8 @@ def offset_in_november(database: ZoneDatabase) -> timedelta | None:
 
 @pytest.mark.proves("decision: Which tz database counts?")
 @pytest.mark.parametrize("version", ["2025b", "2026a", "1970a", tzdata.IANA_VERSION])
-def test_a_system_database_that_is_not_newer_is_passed_over(tmp_path: Path, version: str):
-    found = newest_zone_database(a_system_database(tmp_path, f"# version {version}\n"))
+def test_a_system_database_that_is_not_newer_is_passed_over(with_system_database, version: str):
+    found = with_system_database(f"# version {version}\n")
 
     assert (found.version, found.origin) == (tzdata.IANA_VERSION, "packaged")
     assert offset_in_november(found) == timedelta(0)
@@ -72,8 +84,8 @@ def test_a_system_database_that_is_not_newer_is_passed_over(tmp_path: Path, vers
 
 @pytest.mark.proves("decision: Which tz database counts?")
 @pytest.mark.parametrize("version", ["2026z", "2027a", "2040b"])
-def test_a_newer_system_database_is_used(tmp_path: Path, version: str):
-    found = newest_zone_database(a_system_database(tmp_path, f"# version {version}\nR x\n"))
+def test_a_newer_system_database_is_used(with_system_database, version: str):
+    found = with_system_database(f"# version {version}\nR x\n")
 
     assert (found.version, found.origin) == (version, "system")
     assert offset_in_november(found) == timedelta(
@@ -82,8 +94,8 @@ def test_a_newer_system_database_is_used(tmp_path: Path, version: str):
 
 
 @pytest.mark.parametrize("line", ["", "2099a\n", "# 2099a\n", "# version\n", "# versioned 2099a\n"])
-def test_a_system_database_that_does_not_say_its_version_is_passed_over(tmp_path: Path, line: str):
-    assert newest_zone_database(a_system_database(tmp_path, line)).origin == "packaged"
+def test_a_system_database_that_does_not_say_its_version_is_passed_over(with_system_database, line):
+    assert with_system_database(line).origin == "packaged"
 
 
 @pytest.mark.proves("decision: Which tz database counts?")

@@ -7,14 +7,17 @@ import sys
 
 import pytest
 
+from appliance import logs
 from appliance.core.errors import log_exception
 from appliance.logs import ConsoleLines, open_log, print_error
 
 
 @pytest.fixture(autouse=True)
-def handler(tmp_path):
+def handler(tmp_path, monkeypatch):
+    monkeypatch.setattr(logs, "_BYTES", 2000)
+    monkeypatch.setattr(logs, "_FILES", 3)
     levels = {shown: shown.level for shown in logging.getLogger().handlers}
-    made = open_log(tmp_path / "log", size=2000, files=3)
+    made = open_log(tmp_path / "log")
     yield made
     logging.getLogger().removeHandler(made)
     made.close()

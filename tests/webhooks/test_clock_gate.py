@@ -146,7 +146,7 @@ async def test_a_clock_that_is_back_where_it_was_is_trusted_at_once_without_a_ti
 async def test_a_clock_that_nobody_confirms_is_believed_ten_minutes_after_the_machines_start(
     world, receiver, clock, surroundings, change_outside, caplog
 ):
-    surroundings.synchronised = None  # a container without permission
+    surroundings.synchronised = False  # as in a container without permission
     started = ManualUptime(clock, "a boot", 5_000)
     change_outside(uptime=started)
     await world.register(receiver.url)
@@ -165,7 +165,7 @@ async def test_a_clock_that_nobody_confirms_is_believed_ten_minutes_after_the_ma
 async def test_a_clock_that_is_not_trusted_is_one_warning_for_both_environments(
     box, clock, outside, surroundings, caplog
 ):
-    surroundings.synchronised = None
+    surroundings.synchronised = False
     outside = replace(outside, uptime=ManualUptime(clock, "a boot", 5_000))
     dispatchers = [Dispatcher(environment, outside) for environment in box.environments]
     for dispatcher in dispatchers:

@@ -4,11 +4,9 @@ The kernel reports them to the clock gate, and the gate wakes the scheduler.
 """
 
 import asyncio
-import time
 
 import pytest
 
-from appliance.clock import SystemUptime
 from tests.unit.jobs.keeping import World
 from tests.webhooks.clocks import GRACED, set_clock
 from tests.webhooks.receivers import an_answer
@@ -51,14 +49,6 @@ async def test_when_the_clock_is_set_ahead_or_the_machine_slept_the_evening_ends
     set_clock(clock, surroundings, TWO_DAYS_ON)
 
     await status_becomes(jobs, id_, "completed")
-
-
-async def test_where_the_machine_counts_no_boots_each_process_is_one(monkeypatch):
-    assert SystemUptime().boot == SystemUptime().boot
-
-    monkeypatch.delattr(time, "CLOCK_BOOTTIME")
-
-    assert SystemUptime().boot != SystemUptime().boot
 
 
 async def test_an_evening_that_a_doubted_clock_could_not_end_ends_once_it_is_confirmed(

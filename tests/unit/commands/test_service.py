@@ -197,19 +197,6 @@ if os.geteuid() == 0:  # root alone installs a service
         assert str(usb) not in box.out
 
     @pytest.mark.proves("S25")
-    def test_anothers_file_behind_a_hard_link_is_not_given_away(installing, box, tmp_path):
-        foreign = tmp_path / "shadow"
-        foreign.write_text("root's")
-        planted = box.data / "log" / "planted"
-        planted.hardlink_to(foreign)
-
-        assert installing() == 1
-
-        assert str(planted) in box.err
-        assert foreign.stat().st_uid == 0
-        assert not (tmp_path / "venuebox.service").exists()
-
-    @pytest.mark.proves("S25")
     def test_settings_that_only_root_may_read_are_not_the_boxs(installing, box, tmp_path):
         roots = tmp_path / "roots"
         roots.write_text('[backup]\ndirectory = "/media/usb"\n')

@@ -1,8 +1,5 @@
-"""The doctor's checks of https: the certificate of the files, and the one that is shown."""
+"""The doctor's checks of the certificates."""
 
-import asyncio
-import threading
-from contextlib import contextmanager
 from dataclasses import replace
 
 import msgspec
@@ -45,7 +42,6 @@ def test_a_box_that_is_alone_or_has_made_none_is_not_examined(ward):
     for server in ({"host": "127.0.0.1"}, {"host": "localhost"}, {"tls_port": 0}):
         ward.set(server=server)
         assert ward.find("certificate") is None
-        assert ward.find("tls_port") is None
 
 
 @pytest.mark.parametrize(
@@ -123,60 +119,6 @@ def test_an_imported_certificate_is_for_the_address_that_guests_are_given(
 
     assert found.status == status
     assert ("direct.example" in english(found)) == ("direct.example" in names)
-
-
-@contextmanager
-def shown(context):
-    """Somebody who shows that certificate at a port of this machine."""
-    loop, ports, ended = asyncio.new_event_loop(), [], threading.Event()
-
-    async def serve():
-        server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0, ssl=context)
-        ports.append(server.sockets[0].getsockname()[1])
-        ended.set()
-        await over.wait()
-        server.close()
-
-    over = asyncio.Event()
-    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
-    thread.start()
-    ended.wait()
-    try:
-        yield ports[0]
-    finally:
-        loop.call_soon_threadsafe(over.set)
-        thread.join()
-        loop.close()
-
-
-def test_the_port_is_well_while_it_shows_the_certificate_of_the_files(ward):
-    made = certificates(ward)
-    with shown(made.context) as port:
-        ward.set(server={"tls_port": port})
-        assert ward.status("tls_port") == "ok"
-
-        Certificates(made.folder, made.clock, made.venue, made.wanted, made.has_terminals).renew(
-            force=True
-        )
-        assert ward.status("tls_port") == "warn"
-
-    assert ward.status("tls_port") == "fail"
-    (ward.root / "poke").unlink()
-    assert ward.status("tls_port") is None
-
-
-@pytest.mark.parametrize("name", ["box.example", "*.box.example", "riad-atlas.local"])
-def test_the_port_is_asked_for_the_imported_certificate_too(ward, name):
-    made = certificates(ward)
-    bring(ward, name)
-    made.load()
-    with shown(made.context) as port:
-        ward.set(server={"tls_port": port})
-        assert ward.status("tls_port") == "ok"
-
-        bring(ward, "direct.example")
-
-        assert ward.status("tls_port") == "warn"
 
 
 ACME = {"directory": "https://authority.example/dir", "agree_terms": True}

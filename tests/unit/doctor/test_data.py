@@ -14,7 +14,6 @@ from appliance.backup.recovery_key import ensure_recovery_key, recovery_key_file
 from appliance.core.tokens import Tokens
 from appliance.doctor import data
 from appliance.doctor.data import fix_permissions
-from appliance.privacy import LIST, append_to_list
 from tests.unit.doctor.conftest import english
 
 
@@ -115,18 +114,6 @@ def test_a_master_key_that_cannot_be_used_is_a_failure(ward, harm):
 
     assert ward.status("master_key") == "fail"
     assert ward.status("signing_key") is None  # there is nothing to open it with
-
-
-def test_lines_of_the_list_of_erasures_that_cannot_be_read_are_named(ward):
-    assert ward.status("erasures") is None, "nobody was erased yet"
-    append_to_list(ward.root, "live", {"a": 0})
-    assert ward.status("erasures") == "ok"
-
-    (ward.root / LIST).write_bytes(b'"x"\n' + (ward.root / LIST).read_bytes() + b"\xff\n")
-
-    found = ward.find("erasures")
-    assert found.status == "warn"
-    assert "1 and 4" in english(found)
 
 
 def test_a_backup_that_failed_is_told_with_its_reason_although_an_earlier_one_is_fresh(ward):

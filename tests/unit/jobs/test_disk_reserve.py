@@ -10,23 +10,25 @@ import time
 import pytest
 
 from appliance.jobs import watchdog as life
-from appliance.jobs.watchdog import DiskReserve, Watchdog, sd_notify, watchdog_seconds
+from appliance.jobs.watchdog import DiskReserve, keep_alive, sd_notify, watchdog_seconds
 
-STUCK = """
+LOOP = """
 import asyncio, sys, time
-from pathlib import Path
-from appliance.jobs.watchdog import Watchdog
+from appliance.jobs import watchdog
 
-def stand_still():
-    time.sleep(60)
+watchdog.PATIENCE, watchdog._REARM_SECONDS = 1.0, 0.2
 
-async def main():
-    watchdog = Watchdog(Path(sys.argv[1]), {}, patience=1.0)
-    watchdog.start()
-    await asyncio.sleep(0.2)
-    stand_still()
+def stand_still(seconds):
+    time.sleep(seconds)
 
-asyncio.run(main())
+async def main(dump, seconds):
+    watching = asyncio.create_task(watchdog.end_if_stuck(dump))
+    await asyncio.sleep(2)
+    stand_still(seconds)
+    watching.cancel()
+
+with open(sys.argv[1], "a") as dump:
+    asyncio.run(main(dump, float(sys.argv[2])))
 """
 
 
@@ -39,39 +41,39 @@ def systemd(tmp_path):
         yield listening, {"NOTIFY_SOCKET": str(tmp_path / "notify")}
 
 
+def run_loop(dump, seconds_stuck):
+    return subprocess.run([sys.executable, "-c", LOOP, str(dump), str(seconds_stuck)], timeout=50,
+                          check=False)  # fmt: skip
+
+
 @pytest.mark.slow
 @pytest.mark.process
 @pytest.mark.proves("G10")
 def test_a_loop_that_stands_still_ends_the_process_and_leaves_where_it_stood(tmp_path):
     begun = time.monotonic()
 
-    done = subprocess.run([sys.executable, "-c", STUCK, str(tmp_path / "stuck.txt")], timeout=50,
-                          check=False)  # fmt: skip
+    done = run_loop(tmp_path / "stuck.txt", 60)
 
-    assert done.returncode == 70
+    assert done.returncode == 1
     assert "stand_still" in (tmp_path / "stuck.txt").read_text()
     assert time.monotonic() - begun < 45
 
 
 @pytest.mark.slow
-async def test_a_loop_that_turns_is_left_alone(tmp_path):
-    left = []
-    watchdog = Watchdog(tmp_path / "stuck.txt", {}, patience=3.0, leave=lambda: left.append(1))
-    watchdog.start()
+@pytest.mark.process
+def test_a_loop_that_turns_is_left_alone(tmp_path):
+    done = run_loop(tmp_path / "stuck.txt", 0.1)
 
-    await asyncio.sleep(4)
-    watchdog.close()
-
-    assert left == []
+    assert done.returncode == 0
+    assert (tmp_path / "stuck.txt").read_text() == ""
 
 
-async def test_systemd_hears_that_the_loop_turns(tmp_path, systemd):
+async def test_systemd_hears_that_the_loop_turns(systemd):
     listening, environ = systemd
-    watchdog = Watchdog(tmp_path / "stuck.txt", {**environ, "WATCHDOG_USEC": "200000"})
-    watchdog.start()
+    beating = asyncio.create_task(keep_alive({**environ, "WATCHDOG_USEC": "200000"}))
 
     heard = await asyncio.to_thread(lambda: [listening.recv(100) for _ in range(3)])
-    watchdog.close()
+    beating.cancel()
 
     assert heard == [b"WATCHDOG=1"] * 3
 

@@ -17,9 +17,8 @@ from tests.journeys.partner_side import calling as calling_box
 
 
 @asynccontextmanager
-async def calling(port, source="127.0.0.1"):
-    """A connection from that address of this machine."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0))
+async def calling(port):
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         yield reader, writer
     finally:
@@ -137,7 +136,7 @@ async def test_a_terminal_that_does_not_exist_is_told_and_found_when_it_is_made(
     settings = {"kind": "tcp", "port": port, "terminal": "Cuisine"}
     async with reading(box, **settings) as readers, calling(port) as connection:
         answer = await say(connection, "x1234\n")
-        assert readers.states[0].reads == 1
+        assert readers.states[0].last_read_at is not None
         await box.live.database.write(issue_terminal, "Cuisine")
         assert (await say(connection, "x1234\n")).startswith("RED unknown_code")
 
@@ -167,17 +166,38 @@ async def test_who_says_nothing_is_shown_out(port, monkeypatch):
         assert await asyncio.wait_for(idle.read(), 60) == b""
 
 
-async def test_a_device_that_holds_every_place_of_its_own_shuts_nobody_out(port):
+async def test_a_newcomer_takes_the_place_of_whoever_was_silent_longest(port):
     async with serving(port), AsyncExitStack() as held:
-        turnstile = await held.enter_async_context(calling(port, "127.0.0.2"))
-        assert (await say(turnstile, "x1234\n")).startswith("GREEN")
+        lines = [await held.enter_async_context(calling(port)) for _ in range(MOST_CONNECTIONS)]
+        for line in (*lines[1:], lines[0]):
+            assert (await say(line, "x1234\n")).startswith("GREEN")
 
-        for _ in range(3 * MOST_CONNECTIONS):
-            await held.enter_async_context(calling(port, "127.0.0.3"))
-        async with calling(port, "127.0.0.4") as newcomer:
+        async with calling(port) as newcomer:
             assert (await say(newcomer, "x1234\n")).startswith("GREEN")
 
-        assert (await say(turnstile, "x1235\n")).startswith("GREEN")
+            assert [await say(line, "x1235\n") for line in lines].count("") == 1
+            assert lines[1][0].at_eof()
+
+
+async def test_nobody_is_shown_out_whose_code_is_being_decided(port):
+    asked, decided = asyncio.Semaphore(0), asyncio.Event()
+
+    async def slow(code):
+        asked.release()
+        await decided.wait()
+        return await green(code)
+
+    async with serving(port, slow), AsyncExitStack() as held:
+        lines = [await held.enter_async_context(calling(port)) for _ in range(MOST_CONNECTIONS)]
+        for line in lines:
+            line[1].write(b"x1234\n")
+            await asked.acquire()
+
+        async with calling(port) as (newcomer, _):
+            assert (await asyncio.wait_for(newcomer.readline(), 60)).startswith(b"GREY error")
+        decided.set()
+
+        assert all([(await line[0].readline()).startswith(b"GREEN") for line in lines])
 
 
 def test_a_line_keeps_its_fields_apart():
