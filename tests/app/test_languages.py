@@ -66,7 +66,8 @@ def said_in(name: str, locale: str = "ar") -> set[str]:
 def messages_in_the_pages():
     words = {"_": None, "gettext": None, "ngettext": (1, 2)}
     kinds = [("**.py", "python"), ("**/templates/**.html", "jinja2"),
-             ("**/templates/**.txt", "jinja2")]  # fmt: skip
+             ("**/templates/**.txt", "jinja2"),
+             ("**/templates/**.webmanifest", "jinja2")]  # fmt: skip
     wanted = (found for package in ("appliance", "terminal_bridge", "web") for found in
         extract_from_dir(ROOT / package, kinds, keywords=words,
             directory_filter=lambda folder: Path(folder).name not in {"frontend", "static"},
@@ -210,5 +211,6 @@ def test_no_template_shows_a_word_that_no_catalogue_has():
     assert bare_words('<p>Bonjour {{ _("x") }}</p><img alt="A pass">') == {"Bonjour", "A", "pass"}
     folders = [*(ROOT / "web/templates" / room for room in ("guest", "door", "portal")),
                ROOT / "appliance/email/templates"]  # fmt: skip
-    for file in (file for folder in folders for file in folder.rglob("*") if file.is_file()):
+    pages = (file for folder in folders for file in folder.rglob("*.*"))
+    for file in (page for page in pages if page.suffix != ".webmanifest"):
         assert bare_words(file.read_text("utf-8")) == set(), file
