@@ -282,5 +282,6 @@ $(BUNDLE): $(MODULES) $(SOURCES)
 	@$(call say,bundling the pages)
 	@# The stamp bears the time of the start: what is saved while bundling is bundled next time.
 	@touch .venv/.bundling
+	@$(BIN)/python -B docs/render.py build/documents
 	@$(NPM) run --silent build
 	@mv .venv/.bundling $@

@@ -21,9 +21,9 @@ from appliance.clock import newest_zone_database
 from appliance.core.settings import describe_settings
 from appliance.door.verdict import COLOURS
 from appliance.venue.venue_file import parse_venue_file
+from docs.render import headings_of
 from tests.readme import README, ROOT, code, documents, example, rows
 from web.api.openapi import build_document, describe_servers
-from web.docs import headings
 from web.main import make_parser
 from web.portal.navigation import AREAS
 from web.routes import PARTNER_ROUTE_TABLE
@@ -48,7 +48,7 @@ def test_the_readme_can_be_read_in_two_minutes():
 @cache
 def fragments(path: Path) -> set[str]:
     """What a link to the document may say after #, as code hosts and the box have it."""
-    return {fragment for fragment, _ in headings(path.read_text("utf-8"))}
+    return {fragment for _, fragment, _ in headings_of(path.read_text("utf-8"))}
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)

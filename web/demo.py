@@ -5,6 +5,7 @@ import json
 import shlex
 import sys
 import tempfile
+import tomllib
 from dataclasses import replace
 from datetime import date
 from functools import partial
@@ -46,23 +47,6 @@ from web.rendering import make_templates
 from web.serve import serve_directory
 
 FREE_TABLE, FREE_SLOT = "T2", "22:00"
-# Tonight's sample reservations: source, table, time, number of guests and name.
-_TONIGHT = {
-    "live": (
-        ("partner", "T1", "19:30", 3, "Salma Bennani"),
-        ("partner", "P1", "22:00", 2, "Youssef El Amrani"),
-        ("partner", "S1", None, 8, "Claire Dubois"),
-        ("platform", "T3", "19:30", 5, "Nadia Cherkaoui"),
-        ("platform", "P2", "22:00", 4, "Omar Tazi"),
-        ("manual", "T2", "19:30", 2, "Lalla Zineb Alaoui"),
-        ("manual", "P3", "22:00", 6, "Mehdi Berrada"),
-    ),
-    "test": (
-        ("partner", "T1", "19:30", 2, "Sara Essai"),
-        ("platform", "P1", "22:00", 2, "Karim Essai"),
-        ("manual", "T3", None, 4, "Hind Essai"),
-    ),
-}
 
 
 async def _prepare(environment: Environment, webhook_url: str | None) -> dict[str, str]:
@@ -75,9 +59,10 @@ async def _prepare(environment: Environment, webhook_url: str | None) -> dict[st
     if webhook_url is not None:
         await database.write(register_endpoint, environment.keyring, webhook_url, EVENT_TYPES)
     _, terminal_token = await database.write(issue_terminal, "Demo door")
+    evening = tomllib.loads(_read("demo_evening.toml"))[environment.name]
     reservations = [
         await database.write(_reserve, environment, issued, number, sample)
-        for number, sample in enumerate(_TONIGHT[environment.name], 1)
+        for number, sample in enumerate(evening, 1)
     ]
     tables, day = await database.read(_tables_and_tonight)
     return {
@@ -95,19 +80,19 @@ def _reserve(
     environment: Environment,
     issued: IssuedKey,
     number: int,
-    sample: tuple[str, str, str | None, int, str],
+    sample: dict[str, Any],
 ) -> Reservation:
-    source, table, slot, guests, name = sample
+    source, slot = sample["source"], sample.get("slot")
     tables, day = _tables_and_tonight(tx)
     is_partners = source == "partner"
     # Ask for emails only in the test environment, which sends none but shows them in its outbox.
     sends_email = environment.name == "test" and is_partners
     booking = Booking(
-        table_id=tables[table],
+        table_id=tables[sample["table"]],
         date=day,
         slot=slot if source == "manual" else _still_bookable(tx, slot, day),
-        guests=guests,
-        customer_name=name,
+        guests=sample["guests"],
+        customer_name=sample["name"],
         customer_email="sara@example.com" if sends_email else None,
         customer_phone=f"+212 600 000 {number:03d}",
         external_ref=f"DEMO-{number}" if is_partners else None,
@@ -229,6 +214,11 @@ async def _prepare_box(box: Box) -> dict[str, Any]:
     }
 
 
+def _read(name: str) -> str:
+    """Return the text of a file beside this module."""
+    return resources.files("web").joinpath(name).read_text("utf-8")
+
+
 def _read_mark(directory: DataDirectory) -> str:
     """Return the values that an earlier demo stored as JSON, or "" if there are none."""
     mark = directory.root / _MARK
@@ -241,8 +231,7 @@ def _create_box(directory: DataDirectory, console: Console) -> None:
     if mark.exists():
         with directory.lock():
             directory.forget()
-    text = resources.files("web").joinpath("demo_venue.toml").read_text("utf-8")
-    found_box(directory, parse_venue_file(text, console.zones), console)
+    found_box(directory, parse_venue_file(_read("demo_venue.toml"), console.zones), console)
     atomic_write(mark, b"")
 
 

@@ -39,7 +39,6 @@ _SCRIPT, _READER, _WORKER = "door.js", "door-reader.js", "door-service-worker.js
 _WASM = "zxing_reader.wasm"
 # An example number for each of Unicode's plural categories.
 _PLURAL_NUMBERS = {"zero": 0, "one": 1, "two": 2, "few": 3, "many": 11, "other": 100}
-_ICONS = (("door-192.png", "192x192"), ("door-512.png", "512x512"))
 
 
 async def door_page(request: web.Request) -> web.Response:
@@ -53,28 +52,9 @@ async def door_page(request: web.Request) -> web.Response:
 async def manifest(request: web.Request) -> web.Response:
     """`GET /door/manifest.webmanifest`: return the manifest that phones need to install the app."""
     language = request.config_dict[LANGUAGES].of(request)
-    start = _start(request)
-    is_test = request[ENVIRONMENT].name == "test"
-    name = language.gettext("Door") + (" (test)" if is_test else "")
-    described = {
-        "id": start,
-        "name": name,
-        "short_name": name,
-        "lang": language.code,
-        "dir": language.direction,
-        "start_url": start,
-        "scope": start,
-        "display": "standalone",
-        "background_color": "#161311",
-        "theme_color": "#161311",
-        "icons": [
-            {"src": _asset(request, icon), "sizes": size, "type": "image/png", "purpose": purpose}
-            for icon, size in _ICONS
-            for purpose in ("any", "maskable")
-        ],
-    }
+    values: dict[str, object] = {"start": _start(request)}
     return web.Response(
-        text=json.dumps(described, ensure_ascii=False),
+        text=render(request, "door/manifest.webmanifest", language, values),
         content_type="application/manifest+json",
         headers=_HEADERS | {"Cache-Control": "no-cache"},
     )
@@ -130,9 +110,9 @@ def _values(request: web.Request, language: Language) -> dict[str, object]:
 
 
 def _shell(request: web.Request) -> dict[str, object]:
-    assets = [_asset(request, name) for name in (_SCRIPT, "door.css", _WASM, "icon.svg")]
-    icons = [_asset(request, name) for name, _ in _ICONS]
-    kept = [*assets, *icons, _reader_url(request), f"{_start(request)}/manifest.webmanifest"]
+    names = (_SCRIPT, "door.css", _WASM, "icon.svg", "door-192.png", "door-512.png")
+    assets = [_asset(request, name) for name in names]
+    kept = [*assets, _reader_url(request), f"{_start(request)}/manifest.webmanifest"]
     language = request.config_dict[LANGUAGES].get(None)
     page = render(request, "door/app.html", language, _values(request, language))
     version = hashlib.sha256("\n".join([page, *kept]).encode()).hexdigest()[:16]

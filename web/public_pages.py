@@ -17,14 +17,6 @@ from web.neighbours import FENCE
 from web.rendering import LANGUAGES, public_page
 
 CERTIFICATES: web.AppKey[Certificates | None] = web.AppKey("certificates")
-# User-Agent substrings that identify a device. On other devices, the visitor chooses from a list.
-_KINDS = (
-    ("iphone", ("iPhone", "iPad", "iPod")),
-    ("android", ("Android",)),
-    ("windows", ("Windows",)),
-    ("mac", ("Macintosh", "Mac OS X")),
-    ("linux", ("Linux", "CrOS")),
-)
 
 
 async def show_home(request: web.Request) -> web.Response:
@@ -43,7 +35,6 @@ async def show_guide(request: web.Request) -> web.Response:
     venue = await request[ENVIRONMENT].database.read(get_venue)
     values: dict[str, object] = {
         "venue": venue.name,
-        "kind": device_kind(request.headers.get("User-Agent", "")),
         "secure": base,
         "own_authority": certificates is not None,
         "fingerprint": certificates.fingerprint() if certificates is not None else "",
@@ -135,12 +126,6 @@ def _payload(kind: str, random: bytes, name: str) -> dict[str, object]:
         "PayloadUUID": str(identity),
         "PayloadVersion": 1,
     }
-
-
-def device_kind(user_agent: str) -> str:
-    """Return "iphone", "android", "windows", "mac" or "linux", or "" for any other device."""
-    found = (kind for kind, marks in _KINDS if any(mark in user_agent for mark in marks))
-    return next(found, "")
 
 
 def _read_authority(request: web.Request) -> bytes:

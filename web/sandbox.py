@@ -35,7 +35,7 @@ from appliance.http.request import (
 from appliance.webhooks.dispatcher import Dependencies, Inside, make_dependencies
 from appliance.webhooks.endpoints import Endpoint, list_active_endpoints
 from appliance.webhooks.url_policy import IpAddress
-from web.docs import page_addresses
+from web.docs import addresses
 from web.rendering import public_page
 from web.routes import Route
 
@@ -142,7 +142,7 @@ class Sandbox:
 
     async def show(self, request: web.Request) -> web.Response:
         """`GET /test`: show the sandbox page."""
-        values = {**page_addresses(request), "kept": KEPT_DELIVERIES}
+        values = {**addresses(request), "kept": KEPT_DELIVERIES}
         return public_page(request, "sandbox.html", values)
 
     async def create(self, request: web.Request) -> web.Response:

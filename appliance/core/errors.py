@@ -126,7 +126,7 @@ class ValidationError(ApiError):
         return ValidationError(field=f"{path}.{self.field}", **rules)
 
 
-def field_invalid(field: str, rule: str, /, **blanks: object) -> ValidationError:
+def field_invalid(field: str, rule: str, **blanks: object) -> ValidationError:
     """Return the error for `field`, with a rule from refusals.toml formatted with `blanks`."""
     french, english = RULES[rule]
     return ValidationError.of(field, Rule(french, english, blanks))

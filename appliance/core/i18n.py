@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from babel import Locale
 from babel.dates import format_date, format_skeleton
 from babel.lists import format_list
-from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.units import format_unit
@@ -157,12 +156,8 @@ def load_languages() -> Languages:
 def _words(code: str) -> gettext.NullTranslations:
     if code == "en":  # the messages in the code are in English
         return gettext.NullTranslations()
-    catalogue = _catalogue(f"{code}.po", code)
-    # refusals.toml contains only French and English, so Arabic comes from these catalogues.
-    for name in ("refusals.ar.po", "rules.ar.po") if code == "ar" else ():
-        for message in _catalogue(name, code):
-            if message.id:
-                catalogue.add(message.id, message.string)
+    with resources.files("appliance").joinpath("catalogues", f"{code}.po").open("rb") as file:
+        catalogue = read_po(file, locale=code)
     for message in catalogue if code == "fr" else ():
         forms = message.string or ()
         if isinstance(forms, str):
@@ -173,11 +168,6 @@ def _words(code: str) -> gettext.NullTranslations:
     write_mo(compiled, catalogue)
     compiled.seek(0)
     return gettext.GNUTranslations(compiled)
-
-
-def _catalogue(name: str, code: str) -> Catalog:
-    with resources.files("appliance").joinpath("catalogues", name).open("rb") as file:
-        return read_po(file, locale=code)
 
 
 def _parse_accepted(part: str) -> tuple[str, float]:

@@ -9,9 +9,9 @@ from urllib.parse import urljoin, urlsplit
 import pytest
 
 from appliance.outbox import EVENT_TYPES
+from docs.render import Documents, headings_of
 from tests.readme import ROOT
 from web.api.openapi import build_document, example, sample_event
-from web.docs import Documents, headings
 from web.routes import PARTNER_ROUTE_TABLE
 
 DOCS = ROOT / "docs"
@@ -61,6 +61,13 @@ async def test_from_docs_every_document_is_reached_and_no_link_is_broken(running
     assert set(pages) == {front} | {f"{front}/{name}" for name in documents - {"index"}}
 
 
+@pytest.mark.parametrize("prefix", ["", "/test"])
+async def test_the_front_page_has_one_address_to_which_its_links_are_relative(running, prefix):
+    address = f"{prefix}/docs/index"
+    async with running.client.get(address, allow_redirects=False) as response:
+        assert (response.status, response.headers["Location"]) == (303, f"{prefix}/docs")
+
+
 @pytest.mark.parametrize("name", ["nothing", "partners", "partners/guide.md", "..%2Fpyproject"])
 async def test_what_is_no_document_is_not_found(running, name):
     async with running.client.get(f"/docs/{name}") as response:
@@ -70,10 +77,10 @@ async def test_what_is_no_document_is_not_found(running, name):
 @pytest.mark.parametrize(
     ("link", "address"),
     [
-        ("guests.md", "/test/docs/guide/guests"),
-        ("guests.md#a-part", "/test/docs/guide/guests#a-part"),
-        ("../index.md", "/test/docs"),
-        ("../partners/", "/test/docs/partners/guide"),
+        ("guests.md", "../../docs/guide/guests"),
+        ("guests.md#a-part", "../../docs/guide/guests#a-part"),
+        ("../index.md", "../../docs"),
+        ("../partners/", "../../docs/partners/guide"),
         ("#here", "#here"),
         ("../pictures/door.png", "/static/documents/pictures/door.png"),
         ("https://example.com/x", "https://example.com/x"),
@@ -89,11 +96,10 @@ def test_a_link_leads_to_the_same_place_on_the_box_or_is_plain_text(tmp_path: Pa
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(written, "utf-8")
 
-    page = Documents(tmp_path).page("guide/portal", "/test")
+    body = Documents(tmp_path).render("guide/portal")
 
     expected = f'<p><a href="{address}">word</a></p>' if address else "<p>word</p>"
-    assert page is not None
-    assert str(page.body).strip() == expected
+    assert body.strip() == expected
 
 
 def test_documents_stand_in_the_order_in_which_the_front_page_links_to_them(tmp_path: Path):
@@ -102,17 +108,17 @@ def test_documents_stand_in_the_order_in_which_the_front_page_links_to_them(tmp_
         (tmp_path / f"{name}.md").write_text(f"# {name}", "utf-8")
     (tmp_path / "index.md").write_text("# Front\n\n[d](guide/d) [b](b#part)", "utf-8")
 
-    sections = Documents(tmp_path).sections()
+    contents = Documents(tmp_path).contents()
 
-    assert [[each.name for each in documents] for _, documents in sections] == [
+    assert [list(documents) for documents in contents.values()] == [
         ["index", "b", "a"], ["guide/d", "guide/c"],
     ]  # fmt: skip
 
 
 def test_headings_have_the_fragments_of_code_hosts():
-    found = headings("# A box\n\n## `GET /v1/x`\n\n### Same\n\n### Same\n\n## Été, à 2 !\n")
+    found = headings_of("# A box\n\n## `GET /v1/x`\n\n### Same\n\n### Same\n\n## Été, à 2 !\n")
 
-    assert [fragment for fragment, _ in found] == [
+    assert [fragment for _, fragment, _ in found] == [
         "a-box", "get-v1x", "same", "same-1", "été-à-2-",
     ]  # fmt: skip
 
@@ -121,11 +127,10 @@ def test_headings_have_the_fragments_of_code_hosts():
 def test_what_a_document_says_is_text_and_never_markup(tmp_path: Path):
     (tmp_path / "index.md").write_text("# T\n\na <script>b</script> `<i>`\n", "utf-8")
 
-    page = Documents(tmp_path).page("index", "")
+    body = Documents(tmp_path).render("index")
 
-    assert page is not None
-    assert "<script>" not in page.body
-    assert "<i>" not in page.body
+    assert "<script>" not in body
+    assert "<i>" not in body
 
 
 async def test_the_partner_guide_has_every_program_in_full_to_read_and_to_download(running):

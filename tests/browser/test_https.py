@@ -82,6 +82,7 @@ async def test_without_the_authority_the_page_says_what_to_do(served, browser):
     assert await page.evaluate("isSecureContext") is False
     assert await page.locator("[data-check=camera]").get_attribute("data-holds") == "no"
     assert await page.locator("[data-check=offline]").get_attribute("data-holds") == "no"
+    assert await page.locator("details[open] summary").all_inner_texts() == ["Linux"]
     with pytest.raises(Exception, match="ERR_CERT_AUTHORITY_INVALID"):
         await page.goto(f"{secure}/trust")
 

@@ -49,18 +49,40 @@ _EVENT_EXAMPLES: Mapping[str, Mapping[str, str]] = {
 }
 
 
+class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A call in openapi.md.
+
+    `answers` contains the name of the response's struct by status. `refusals` are the errors that
+    this call can return in addition to those common to all calls, in the order of the checks: the
+    name in `appliance.core.errors` and the details of each.
+    """
+
+    tag: str
+    answers: Mapping[str, str]
+    refusals: Mapping[str, Mapping[str, Any]] = {}
+    body: str = ""
+    body_required: bool = True
+    headers: Sequence[str] = ()  # additional headers in a 200 response
+
+    def make_errors(self) -> list[ApiError]:
+        """Return an example of each error in `refusals`."""
+        return [getattr(errors, name)(**details) for name, details in self.refusals.items()]
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """A section in openapi.md. `members` maps member names to descriptions.
 
     `json` contains an object's example, a call's parameters, or headers. `schema` is set only for
-    request objects, because `web.api.schemas` defines the response schemas.
+    request objects, because `web.api.schemas` defines the response schemas. `call` is set only for
+    calls.
     """
 
     paragraphs: tuple[str, ...]
     members: Mapping[str, str]
     json: Any
     schema: Schema | None
+    call: Call | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,101 +94,6 @@ class ExampleBooking:
     slot: str = "19:30"
     guests: int = 4
     reference: str = "POS-20481"
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """A call's details that are not in openapi.md.
-
-    `refusals` are the errors that this call can return in addition to those common to all calls.
-    """
-
-    tag: str
-    answers: Mapping[int, type[schemas.Answer]]
-    refusals: Sequence[ApiError] = ()
-    body: str = ""
-    body_required: bool = True
-    headers: Sequence[str] = ()  # additional headers in a 200 response
-
-
-_CALLS: Mapping[str, _Call] = {
-    "getVenue": _Call("Venue", {200: schemas.Venue}),
-    "getAvailability": _Call(
-        "Venue",
-        {200: schemas.Availability},
-        (errors.InvalidDate(field="date"), errors.InvalidSlot(field="slot")),
-    ),
-    "listReservations": _Call(
-        "Reservations",
-        {200: schemas.ReservationPage},
-        (
-            errors.InvalidDateRange(field="from"),
-            errors.field_invalid("limit", "whole_number", largest=200),
-        ),
-    ),
-    "getReservation": _Call("Reservations", {200: schemas.Reservation}, (errors.NotFound(),)),
-    "createReservation": _Call(
-        "Reservations",
-        {201: schemas.CreationResult, 200: schemas.CreationResult},
-        (  # errors in the order of the checks
-            errors.InvalidDate(field="date"),
-            errors.DateOutOfRange(field="date"),
-            errors.InvalidSlot(field="slot"),
-            errors.InvalidTable(field="tableId"),
-            errors.InvalidGuests(field="guests"),
-            errors.CustomerNameRequired(field="customer.name"),
-            errors.CustomerContactRequired(field="customer.email"),
-            errors.InvalidEmail(field="customer.email"),
-            errors.IdempotencyKeyRequired(field="idempotencyKey"),
-            errors.field_invalid("notes", "at_most", longest=500),
-            errors.VenueInactive(),
-            errors.TableNotFound(),
-            errors.TableNotBookable(),
-            errors.GuestsOutOfRange(field="guests", capacity_min=2, capacity_max=4),
-            errors.TableTaken(),
-        ),
-        body="CreateReservation",
-        headers=("Idempotent-Replayed", "Reservation-Status", "Idempotency-Body-Mismatch"),
-    ),
-    "cancelReservation": _Call(
-        "Reservations",
-        {200: schemas.Cancellation},
-        (errors.field_invalid("notifyCustomer", "true_or_false"), errors.NotFound()),
-    ),
-    "listWebhooks": _Call("Webhook endpoints", {200: schemas.WebhookEndpointList}),
-    "createWebhook": _Call(
-        "Webhook endpoints",
-        {201: schemas.NewWebhookEndpoint},
-        (
-            errors.InvalidWebhookUrl(field="url", rule_fr="https attendu.", rule="https expected."),
-            errors.InvalidEventType(field="events"),
-            errors.TooManyEndpoints(),
-        ),
-        body="RegisterWebhookEndpoint",
-    ),
-    "deleteWebhook": _Call(
-        "Webhook endpoints", {200: schemas.DeactivatedWebhookEndpoint}, (errors.NotFound(),)
-    ),
-    "testWebhook": _Call(
-        "Webhook endpoints",
-        {202: schemas.WebhookTestResult},
-        (errors.field_invalid("endpointId", "text"), errors.NotFound()),
-        body="WebhookTest",
-        body_required=False,
-    ),
-    "listDeliveries": _Call(
-        "Webhook endpoints",
-        {200: schemas.DeliveryList},
-        (errors.field_invalid("state", "among", allowed=", ".join(STATES)), errors.NotFound()),
-    ),
-    "replayWebhook": _Call(
-        "Webhook endpoints",
-        {202: schemas.ReplayResult},
-        (errors.field_invalid("since", "iso_timestamp"), errors.NotFound()),
-        body="Replay",
-        body_required=False,
-    ),
-}
 
 
 def build_document(
@@ -267,8 +194,14 @@ def _sections() -> Mapping[str, Section]:
             {member: _one_line(meaning) for member, meaning in members},
             parsed.get(""),
             parsed.get("schema"),
+            msgspec.convert(parsed["call"], Call) if "call" in parsed else None,
         )
     return sections
+
+
+def _calls() -> dict[str, Call]:
+    """Return the calls in openapi.md by operation id."""
+    return {name: each.call for name, each in _sections().items() if each.call}
 
 
 def _one_line(text: str) -> str:
@@ -296,7 +229,8 @@ def _ref(kind: str, name: str) -> Schema:
 
 def _schemas(refusals: Iterable[ApiError]) -> Schema:
     """Return the component schemas by name. `refusals` are all of the API's errors."""
-    answers = {kind: None for call in _CALLS.values() for kind in call.answers.values()}
+    names = {name: None for call in _calls().values() for name in call.answers.values()}
+    answers = [getattr(schemas, name) for name in names]
     _, components = msgspec.json.schema_components(
         [*answers, schemas.Error, schemas.Event], ref_template="#/components/schemas/{name}"
     )
@@ -337,7 +271,7 @@ def _describe(section: Section, schema: Schema) -> None:
 
 def _operation(route: Route, booking: ExampleBooking) -> Schema:
     """Return the OpenAPI operation of a route. Its description names the required scope."""
-    call, section = _CALLS[route.operation_id], _sections()[route.operation_id]
+    call, section = _calls()[route.operation_id], _sections()[route.operation_id]
     summary, *description = section.paragraphs
     operation: Schema = {
         "tags": [call.tag],
@@ -357,12 +291,12 @@ def _operation(route: Route, booking: ExampleBooking) -> Schema:
     if route.operation_id == "createWebhook":
         operation["callbacks"] = describe_callbacks()
     answers: Schema = {
-        str(status): {
-            "description": section.members[str(status)],
-            "content": _content(kind.__name__, booking),
-            "headers": _header_refs([*(call.headers if status == 200 else ()), "X-Request-ID"]),
+        status: {
+            "description": section.members[status],
+            "content": _content(name, booking),
+            "headers": _header_refs([*(call.headers if status == "200" else ()), "X-Request-ID"]),
         }
-        for status, kind in call.answers.items()
+        for status, name in call.answers.items()
     }
     return {**operation, "responses": {**answers, **_refusal_responses(call, route.scope)}}
 
@@ -408,7 +342,7 @@ def _delivery(event_type: str) -> Schema:
 
 def _all_refusals() -> list[ApiError]:
     """Return one error for each error code of the API, sorted by HTTP status."""
-    specific = [refusal for call in _CALLS.values() for refusal in call.refusals]
+    specific = [refusal for call in _calls().values() for refusal in call.make_errors()]
     # No operation documents a 405, because the document contains only allowed methods. Its code is
     # listed anyway, because a partner may try another method.
     common = (errors.InvalidJson(), errors.HttpsRequired(), errors.ScopeMissing(scope=""),
@@ -420,9 +354,9 @@ def _all_refusals() -> list[ApiError]:
     return sorted(by_code.values(), key=attrgetter("status"))
 
 
-def _refusal_responses(call: _Call, scope: str) -> dict[str, Schema]:
+def _refusal_responses(call: Call, scope: str) -> dict[str, Schema]:
     """Return all of a call's error responses by status: its own and the shared ones."""
-    refusals = [errors.HttpsRequired(), errors.ScopeMissing(scope=scope), *call.refusals]
+    refusals = [errors.HttpsRequired(), errors.ScopeMissing(scope=scope), *call.make_errors()]
     shared = ["Unauthorized", "Misdirected", "RateLimited", "InternalError", "Unavailable"]
     if call.body:
         refusals.insert(0, errors.InvalidJson())

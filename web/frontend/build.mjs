@@ -3,8 +3,8 @@
  *
  * Every file directly in src/ or styles/ is an entry with an output of its name: src/door.ts becomes
  * door.js. Files in subfolders, and those whose names start with "_", are only imported. Also
- * written: Swagger UI with its licence (docs/), the documentation with its pictures and example
- * programs (documents/), the QR reader's WebAssembly, and the door app's icons. Scripts, styles and
+ * written: Swagger UI with its licence (docs/), the documentation as docs/render.py rendered it
+ * (documents/), the QR reader's WebAssembly, and the door app's icons. Scripts, styles and
  * WebAssembly are also written compressed; the server sends the smallest that the browser accepts.
  * Files are replaced atomically, because a box may be running; outdated files are deleted.
  */
@@ -67,16 +67,14 @@ async function swagger() {
   );
 }
 
-/** The documentation: pages, pictures and example programs, without the files that make them. */
+/** The documentation, which docs/render.py has written to build/documents. */
 async function documents() {
-  const home = join(here, "..", "..", "docs");
+  const home = join(here, "..", "..", "build", "documents");
   const found = await readdir(home, { recursive: true, withFileTypes: true });
   return Promise.all(
     found
       .filter((entry) => entry.isFile())
       .map((entry) => join(entry.parentPath, entry.name))
-      .filter((path) => /\.(md|png|svg|webp|jpe?g)$|\/examples\/\w+\/[^/.][^/]*$/.test(path))
-      .filter((path) => !path.includes("__pycache__"))
       .map(async (path) => [join("documents", relative(home, path)), await readFile(path)]),
   );
 }

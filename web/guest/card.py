@@ -39,19 +39,6 @@ _CHIPS = {
     "cancelled": ("dash", "past", _("Cancelled")),
     "declined": ("dash", "past", _("Declined")),
 }
-_NOTICES = {
-    "requested": _(
-        "Not confirmed yet: the venue will answer soon. This code will then be valid at the door."
-    ),
-    "pending": _("Not confirmed yet: it will be as soon as the venue has received your payment."),
-    "partial": _("Not confirmed yet: it will be as soon as the venue has received the balance."),
-    "cancelled": _("The table has been released. We hope to welcome you another evening."),
-    "declined": _("We are sorry. Perhaps another evening?"),
-}
-_HEADLINES = {  # shown instead of the pass
-    "cancelled": _("This reservation is cancelled"),
-    "declined": _("The venue could not accept this request"),
-}
 _REFUSALS: Mapping[type[ApiError], str] = {
     CustomerNameRequired: _("Please enter your name."),
     InvalidEmail: _("This email address is not valid: please check it."),
@@ -109,7 +96,6 @@ def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
     if opened.day - tonight != timedelta(1):  # 00:30 after tomorrow's evening is not "tomorrow"
         tonight += starts_on - opened.day
     evening, day = evening_in_words(starts_on, tonight, language, starts)
-    headline, notice = _HEADLINES.get(reservation.status), _NOTICES.get(reservation.status)
     return {
         "first_name": isolate(reservation.customer_given_name),
         "party": language.ngettext("%(count)s guest", "%(count)s guests", reservation.guests),
@@ -119,8 +105,6 @@ def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
         "table_name": None if table.number.casefold() == table.name.casefold() else table.name,
         "code": reservation.access_code if reservation.holds else None,
         "chip": _chip(reservation, opened.zone, language),
-        "headline": headline and language.gettext(headline),
-        "notice": notice and language.gettext(notice),
     }
 
 

@@ -1,6 +1,6 @@
 /**
  * Check whether this browser allows the camera and offline pages, and whether it trusts the
- * certificate authority of the box.
+ * certificate authority of the box. Open the steps for this device.
  */
 
 const main = document.querySelector<HTMLElement>("main.trust")!;
@@ -43,6 +43,14 @@ async function check(): Promise<void> {
   show((await isTrusted()) ? "trusted" : "untrusted");
 }
 
+/** Open the first steps whose `data-agent` occurs in the browser's User-Agent. */
+function openSteps(): void {
+  const steps = [...main.querySelectorAll("details")];
+  const own = steps.find((each) => navigator.userAgent.match(each.dataset["agent"]!));
+  if (own) own.open = true;
+}
+
+openSteps();
 main.querySelector("[data-again]")?.addEventListener("click", () => void check());
 void check();
 
