@@ -84,7 +84,7 @@ class Agent:
             await self.revoke()
             raise await self._record_error(scan_id, _REVOKED) from None
         except Refused as error:
-            raise await self._record_error(scan_id, str(error)) from None
+            raise await self._record_error(scan_id, error.sentence) from None
         except (KeyError, TypeError, ValueError, AttributeError):
             raise OutOfReach("the box's response is invalid") from None
         await self.spool.decide(scan_id, answer.result, found, admitted, settled=True)
