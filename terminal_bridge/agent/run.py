@@ -106,9 +106,10 @@ async def _identify(arguments: argparse.Namespace, folder: Path) -> Identity:
     if arguments.box:
         identity = replace(identity, box=parse_box(arguments.box))
     if arguments.pin:
-        identity = replace(identity, pin=parse_pin(arguments.pin))
+        identity = replace(identity, pin=parse_pin(arguments.pin), ca="")
     if arguments.ca:
-        identity = replace(identity, ca=read_argument(arguments.ca).decode("ascii", "ignore"))
+        ca = read_argument(arguments.ca).decode("ascii", "ignore")
+        identity = replace(identity, ca=ca, pin="")
     if arguments.pair:
         try:
             identity = await _pair(identity, arguments.pair, arguments.name)

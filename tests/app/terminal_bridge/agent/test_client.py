@@ -172,3 +172,14 @@ async def test_a_pairing_that_fails_says_what_to_do(tmp_path):
         ):
             with pytest.raises(OperatorError, match=sentence):
                 await _identify(told(box=address, pair="12345678"), tmp_path)
+
+
+async def test_the_authority_replaces_a_fingerprint_and_the_other_way_round(tmp_path):
+    Identity("https://box.example", pin="ab" * 32, token="term_x").save(tmp_path)
+    (tmp_path / "ca.pem").write_text("authority")
+
+    by_authority = await _identify(told(ca=str(tmp_path / "ca.pem")), tmp_path)
+    assert (by_authority.ca, by_authority.pin) == ("authority", "")
+
+    by_fingerprint = await _identify(told(pin="cd" * 32), tmp_path)
+    assert (by_fingerprint.ca, by_fingerprint.pin) == ("", "cd" * 32)
