@@ -101,7 +101,9 @@ def load_identity(folder: Path) -> Identity | None:
         return Identity(**saved, keys=keys)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except OSError as error:
+        raise OperatorError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, TypeError, KeyError, AttributeError):
         raise OperatorError(f"{path} cannot be read. Pair this bridge again with --pair.") from None
 
 

@@ -128,6 +128,10 @@ def test_what_pairing_told_is_kept_for_its_owner_alone(tmp_path):
     (tmp_path / "bridge.json").write_text("{}")
     with pytest.raises(OperatorError, match="Pair this bridge again"):
         load_identity(tmp_path)
+    (tmp_path / "bridge.json").unlink()
+    (tmp_path / "bridge.json").mkdir()  # nobody can read it, not even root
+    with pytest.raises(OperatorError, match="cannot be read: Is a directory"):
+        load_identity(tmp_path)
 
 
 def told(**arguments):
