@@ -13,9 +13,12 @@ def add(commands: Commands) -> None:
     meaning = "the one-time code from venuebox terminal pair"
     parser.add_argument("--pair", metavar="CODE", help=meaning)
     parser.add_argument("--name", metavar="N", help="this bridge's name in the box's list")
-    parser.add_argument("--ca", metavar="FILE", help="PEM certificate to trust for the box's https")
-    meaning = "fingerprint of the box's certificate, instead of --ca"
-    parser.add_argument("--pin", metavar="SHA256", help=meaning)
+    trust = parser.add_mutually_exclusive_group()
+    trust.add_argument(
+        "--ca", metavar="FILE", help="the box's authority, PEM, from its page /trust"
+    )
+    meaning = "SHA-256 of the box's certificate, from venuebox tls show"
+    trust.add_argument("--pin", metavar="SHA256", help=meaning)
 
 
 def bridge(arguments: argparse.Namespace, console: Console) -> int:

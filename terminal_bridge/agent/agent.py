@@ -44,6 +44,8 @@ class Agent:
         self._zones = zones
         self._snapshot: Snapshot | None = None
         self._ahead = 0
+        self._noted_before_contact: list[str] = []  # scan ids
+        self._has_box_clock = False
         self._offline_reason = ""
         self._turn = asyncio.Lock()
 
@@ -64,6 +66,8 @@ class Agent:
         async with self._turn:
             now = self.now()
             scan_id = await self.spool.note(self._tokens.new_id(now), code, now)
+            if not self._has_box_clock:
+                self._noted_before_contact.append(scan_id)
             if self.revoked:
                 raise await self._record_error(scan_id, _REVOKED)
             if self.is_online:
@@ -84,7 +88,7 @@ class Agent:
             await self.revoke()
             raise await self._record_error(scan_id, _REVOKED) from None
         except Refused as error:
-            raise await self._record_error(scan_id, str(error)) from None
+            raise await self._record_error(scan_id, error.sentence) from None
         except (KeyError, TypeError, ValueError, AttributeError):
             raise OutOfReach("the box's response is invalid") from None
         await self.spool.decide(scan_id, answer.result, found, admitted, settled=True)
@@ -122,13 +126,18 @@ class Agent:
             self.is_online, self.revoked, self._offline_reason = True, False, ""
             return True
 
-    def set_clock(self, box_time: str) -> None:
+    async def set_clock(self, box_time: str) -> None:
         """Use the box's clock from now on. `box_time` is the box's current time.
 
         The bridge's own clock may be wrong, because a small computer may have no real-time clock.
+        At the first contact, also correct the times of the scans since the start.
         """
         ahead = parse_instant(box_time) - self._clock.now()
-        self._ahead = 0 if abs(ahead) < _CLOCK_TOLERANCE_MS else ahead
+        async with self._turn:
+            self._ahead = 0 if abs(ahead) < _CLOCK_TOLERANCE_MS else ahead
+            if not self._has_box_clock:
+                await self.spool.correct(self._noted_before_contact, self._ahead)
+                self._noted_before_contact, self._has_box_clock = [], True
 
     async def renew_snapshot(self) -> None:
         """Fetch and store the snapshot for offline decisions."""
@@ -207,7 +216,7 @@ class Link:
     async def _connect(self) -> None:
         agent = self._agent
         me = await agent.client.me()
-        agent.set_clock(me["boxTime"])
+        await agent.set_clock(me["boxTime"])
         identity = agent.client.identity.introduced(me)
         if identity != agent.client.identity:
             identity.save(self._folder)

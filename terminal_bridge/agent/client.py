@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import os
 import re
 import ssl
 from collections.abc import Callable
@@ -33,7 +34,14 @@ class NotPaired(Exception):
 
 
 class Refused(Exception):
-    """The box rejected the request (4xx). A retry would be rejected too."""
+    """The box rejected the request (4xx). A retry would be rejected too.
+
+    The message is in English; `sentence` says the same to the staff.
+    """
+
+    def __init__(self, message: str, sentence: str) -> None:
+        super().__init__(message)
+        self.sentence = sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +101,9 @@ def load_identity(folder: Path) -> Identity | None:
         return Identity(**saved, keys=keys)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except OSError as error:
+        raise OperatorError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, TypeError, KeyError, AttributeError):
         raise OperatorError(f"{path} cannot be read. Pair this bridge again with --pair.") from None
 
 
@@ -101,18 +111,22 @@ def parse_box(url: str) -> str:
     """Return `url` without a trailing slash. Raises OperatorError if it is not a base URL."""
     base = url.strip().rstrip("/")
     parts = urlsplit(base)
-    plain = not (parts.query or parts.fragment or parts.username)
+    plain = not (parts.query or parts.fragment or parts.username) and parts.path in {"", "/test"}
     if parts.scheme not in {"http", "https"} or not parts.hostname or not plain:
-        raise OperatorError(f"--box must be a URL such as https://box.local, not {url!r}")
+        raise OperatorError(
+            "--box must be the box's address alone, such as https://192.168.1.20:8443, with /test"
+            f" for the test environment, not {url!r}"
+        )
     return base
 
 
 def parse_pin(text: str) -> str:
     """Parse a fingerprint in hex, with or without colons. Raises OperatorError if it is invalid."""
-    pin = text.replace(":", "").strip().lower()
+    pin = text.strip().lower().removeprefix("sha256:").replace(":", "")
     if not _PIN.fullmatch(pin):
         raise OperatorError(
-            "--pin must be the SHA-256 of the box's certificate, i.e. 64 hex digits"
+            "--pin must be the SHA-256 of the box's certificate (64 hex digits), as venuebox tls"
+            " show prints it on the box"
         )
     return pin
 
@@ -215,7 +229,8 @@ def _parse_response(status: int, raw: bytes) -> dict[str, Any]:
     if status == 401:
         raise NotPaired(str(answer.get("error_en", "this bridge is not paired with the box")))
     if status >= 400:
-        raise Refused(str(answer.get("error", f"the box returned status {status}")))
+        message = str(answer.get("error_en", f"the box returned status {status}"))
+        raise Refused(message, str(answer.get("error", message)))
     return answer
 
 
@@ -228,13 +243,25 @@ def _make_ssl(identity: Identity) -> ssl.SSLContext | aiohttp.Fingerprint | bool
         return ssl.create_default_context(cadata=identity.ca)
     except ssl.SSLError:
         raise OperatorError(
-            "--ca contains no certificate. Specify the box's certificate in PEM format."
+            "--ca contains no certificate. Specify the box's authority in PEM format."
         ) from None
 
 
 def _describe(error: Exception) -> str:
     if isinstance(error, _WRONG_CERTIFICATE):
-        return "the box's certificate is not trusted. Check --ca or --pin."
+        reason = getattr(error, "certificate_error", None)
+        why = f" ({reason.verify_message})" if isinstance(reason, ssl.CertificateError) else ""
+        return (
+            f"the box's certificate is not trusted{why}. Start the bridge once with --ca and the"
+            " box's authority, or with --pin and the SHA-256 that venuebox tls show prints now"
+        )
     if isinstance(error, TimeoutError):
         return "the box did not respond in time"
-    return f"the box cannot be reached ({type(error).__name__})"
+    if isinstance(error, aiohttp.ClientSSLError):
+        return "this port of the box does not speak https"
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "the box closed the connection"
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "the box's name has no address"
+    reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
+    return f"the box cannot be reached ({reason})"

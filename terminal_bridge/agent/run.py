@@ -106,9 +106,10 @@ async def _identify(arguments: argparse.Namespace, folder: Path) -> Identity:
     if arguments.box:
         identity = replace(identity, box=parse_box(arguments.box))
     if arguments.pin:
-        identity = replace(identity, pin=parse_pin(arguments.pin))
+        identity = replace(identity, pin=parse_pin(arguments.pin), ca="")
     if arguments.ca:
-        identity = replace(identity, ca=read_argument(arguments.ca).decode("ascii", "ignore"))
+        ca = read_argument(arguments.ca).decode("ascii", "ignore")
+        identity = replace(identity, ca=ca, pin="")
     if arguments.pair:
         try:
             identity = await _pair(identity, arguments.pair, arguments.name)
@@ -127,9 +128,12 @@ async def _pair(identity: Identity, code: str, name: str | None) -> Identity:
             answer = await client.pair(code, name)
             return replace(identity, token=answer["token"]).introduced(answer)
         except OutOfReach as error:
-            raise OperatorError(f"{error}. Check the address {identity.box}.") from None
+            raise OperatorError(
+                f"no pairing with {identity.box}: {error}. On the box, venuebox terminal pair"
+                " prints the address to use."
+            ) from None
         except (NotPaired, Refused) as error:
-            raise OperatorError(f"the box refused the pairing: {error}") from None
+            raise OperatorError(f"{identity.box} refused the pairing: {error}") from None
         except (KeyError, TypeError):
             raise OperatorError(
                 f"{identity.box} is not a venuebox: its response is not valid. Check the address."

@@ -85,6 +85,11 @@ class Spool:
                  WHERE settled = 0 AND result IS NOT NULL ORDER BY seq LIMIT ?"""
         return [SpooledScan(*row) for row in await self._rows(sql, (limit,))]
 
+    async def correct(self, scan_ids: Iterable[str], ahead: int) -> None:
+        """Add `ahead` (ms) to the times of these scans."""
+        update = "UPDATE scan SET at = at + ? WHERE scan_id = ?"
+        await self._change(*((update, (ahead, scan_id)) for scan_id in scan_ids))
+
     async def settle(self, remarks: Iterable[tuple[str, str | None]]) -> None:
         """Mark scans as settled. `remarks` contains pairs of scan id and remark."""
         update = "UPDATE scan SET settled = 1, remark = ? WHERE scan_id = ?"

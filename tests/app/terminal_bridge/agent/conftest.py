@@ -44,7 +44,7 @@ class Client:
         if status == 401:
             raise NotPaired
         if status >= 400:
-            raise Refused(answer["error"])
+            raise Refused(answer["error_en"], answer["error"])
         return answer
 
 

@@ -1,5 +1,6 @@
 """The bridge's calls over the wire: deadlines, certificates, and what an answer means."""
 
+import argparse
 import asyncio
 import ssl
 from contextlib import asynccontextmanager
@@ -20,7 +21,10 @@ from terminal_bridge.agent.client import (
     OutOfReach,
     Refused,
     load_identity,
+    parse_box,
+    parse_pin,
 )
+from terminal_bridge.agent.run import _identify
 
 
 def a_certificate(folder):
@@ -124,3 +128,62 @@ def test_what_pairing_told_is_kept_for_its_owner_alone(tmp_path):
     (tmp_path / "bridge.json").write_text("{}")
     with pytest.raises(OperatorError, match="Pair this bridge again"):
         load_identity(tmp_path)
+    (tmp_path / "bridge.json").unlink()
+    (tmp_path / "bridge.json").mkdir()  # nobody can read it, not even root
+    with pytest.raises(OperatorError, match="cannot be read: Is a directory"):
+        load_identity(tmp_path)
+
+
+def told(**arguments):
+    """The arguments of the command, as argparse gives them."""
+    names = ("box", "pair", "name", "ca", "pin")
+    return argparse.Namespace(**dict.fromkeys(names) | arguments)
+
+
+def test_the_address_is_the_box_alone_and_no_link_to_one_of_its_pages():
+    assert parse_box("https://192.168.1.20:8443/") == "https://192.168.1.20:8443"
+    assert parse_box("https://192.168.1.20:8443/test") == "https://192.168.1.20:8443/test"
+    for page in ("/door", "/terminal/v1/pair", "/door#pair=secret"):
+        with pytest.raises(OperatorError, match="address alone"):
+            parse_box("https://192.168.1.20:8443" + page)
+
+
+def test_a_fingerprint_may_be_written_as_other_programs_print_it():
+    for text in (
+        "ab" * 32,
+        "AB:" * 31 + "AB",
+        "sha256:" + "ab" * 32,
+        " SHA256:" + "AB:" * 31 + "ab",
+    ):
+        assert parse_pin(text) == "ab" * 32
+    with pytest.raises(OperatorError, match="tls show"):
+        parse_pin("ab")
+
+
+async def test_a_pairing_that_fails_says_what_to_do(tmp_path):
+    async def refuse(_request):
+        sentences = {"error": "Utilisez https.", "error_en": "Use https."}
+        return web.json_response(sentences, status=403)
+
+    _, _, context = a_certificate(tmp_path)
+    async with a_box(refuse) as plain, a_box(refuse, context) as secure:
+        for address, sentence in (
+            (plain, f"{plain} refused the pairing: Use https."),
+            (secure, "not trusted .*--ca .*--pin .*tls show"),
+            (plain.replace("http:", "https:"), "does not speak https.*terminal pair"),
+            (secure.replace("https:", "http:"), "closed the connection.*terminal pair"),
+            ("https://127.0.0.1:9", "Connection refused.*terminal pair"),
+        ):
+            with pytest.raises(OperatorError, match=sentence):
+                await _identify(told(box=address, pair="12345678"), tmp_path)
+
+
+async def test_the_authority_replaces_a_fingerprint_and_the_other_way_round(tmp_path):
+    Identity("https://box.example", pin="ab" * 32, token="term_x").save(tmp_path)
+    (tmp_path / "ca.pem").write_text("authority")
+
+    by_authority = await _identify(told(ca=str(tmp_path / "ca.pem")), tmp_path)
+    assert (by_authority.ca, by_authority.pin) == ("authority", "")
+
+    by_fingerprint = await _identify(told(pin="cd" * 32), tmp_path)
+    assert (by_fingerprint.ca, by_fingerprint.pin) == ("", "cd" * 32)

@@ -3,6 +3,7 @@
 import pytest
 
 from terminal_bridge.scanners.scanner import Undecided
+from tests.clocks import StoppedClock
 
 
 async def test_with_the_box_in_reach_the_box_decides(bridge, door):
@@ -102,6 +103,22 @@ async def test_the_box_decides_again_only_when_it_has_heard_of_everything(bridge
 
     assert await bridge.reach()
     assert len(await door.rows("SELECT 1 FROM scan")) == 2
+
+
+async def test_a_wrong_clock_is_corrected_for_scans_before_the_first_contact(bridge, door):
+    text = await door.pass_of(await door.guest())
+    assert await bridge.reach()
+    await bridge.restart()
+    true_time = door.clock.now()
+    slow = StoppedClock()
+    slow.milliseconds = true_time - 20 * 60_000
+    bridge.desk._clock = slow
+
+    await bridge.desk(text)
+
+    assert await bridge.reach()
+    rows = await door.rows("SELECT happened_at FROM scan")
+    assert rows == [(true_time,)]
 
 
 async def test_a_bridge_that_was_revoked_lets_nobody_in_and_forgets_the_guests(bridge, door):
