@@ -187,3 +187,11 @@ async def test_the_authority_replaces_a_fingerprint_and_the_other_way_round(tmp_
 
     by_fingerprint = await _identify(told(pin="cd" * 32), tmp_path)
     assert (by_fingerprint.ca, by_fingerprint.pin) == ("", "cd" * 32)
+
+
+async def test_a_pairing_that_fails_keeps_the_previous_one_with_its_address(tmp_path):
+    known = Identity("https://box.example", token="term_x")
+    known.save(tmp_path)
+
+    assert await _identify(told(box="https://127.0.0.1:9", pair="12345678"), tmp_path) == known
+    assert load_identity(tmp_path) == known
