@@ -165,9 +165,14 @@ def write_record(root: Path, record: Record) -> None:
     write_json(root / _RECORD, record)
 
 
-def next_number(directory: DataDirectory, folder: Path, venue_id: str) -> int:
-    """Return the number for the box's next backup, which will be stored in `folder`."""
-    known = [read_record(directory.root).number]
+def next_number(directory: DataDirectory, folder: Path, venue_id: str, generation: int) -> int:
+    """Return the number for the box's next backup, which will be stored in `folder`.
+
+    `generation` is that of the box's installation. The number is greater than all those of earlier
+    generations: a box that serves again after another one had its place does not know the other
+    one's numbers.
+    """
+    known = [read_record(directory.root).number, (generation - 1) * _NUMBERS_PER_RESTORE]
     for each in {directory.root / "backups", folder}:
         known += [header.number for _path, header in list_backups(each, venue_id)]
     return max(known) + 1

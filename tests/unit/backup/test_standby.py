@@ -1,5 +1,6 @@
 """The standby: what it keeps, when it may take over, and which events it tells as lost."""
 
+import asyncio
 import json
 from dataclasses import replace
 
@@ -289,6 +290,25 @@ async def test_a_box_whose_place_was_taken_can_be_put_back(world):
     claim(directory, state, [], world.clock, force=True)
 
     assert read_installation(world.made.root) > later
+
+
+def test_the_backups_of_a_box_that_was_put_back_are_later_than_the_other_boxs(world, tmp_path):
+    standby = world.standby()
+    standby.refresh()
+    standby.take_over([], force=True)
+    other = replace(world.made, directory=world.directory)
+    path, _ = a_maker(other).make()
+    world.shelf.files[path.name] = path.read_bytes()
+    world.report(installation=read_installation(other.root))
+    state = asyncio.run(read_marker(world.made.directory, TARGET, KEY, world.clock.now()))
+    claim(world.made.directory, state, [], world.clock, force=True)
+    world.clock.advance(60)
+
+    name = world.back_up()
+
+    world.directory = DataDirectory(tmp_path / "new standby")
+    set_up(world.directory, TARGET, KEY)
+    assert world.standby().refresh().ready.file == name
 
 
 @pytest.mark.parametrize("target", ["", TARGET.target])
