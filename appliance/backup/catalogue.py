@@ -15,7 +15,7 @@ from appliance.core.files import make_folder, read_json, write_json
 from appliance.core.settings import Settings
 
 SUFFIX = ".venuebox-backup"
-_HOURS, _DAYS, _WEEKS, _SCHEMAS = 24, 14, 8, 2
+_HOURS, _DAYS, _WEEKS, _SCHEMAS, _BOXES = 24, 14, 8, 2, 2
 _QUARTER_MS = 15 * MINUTE_MS
 OVERDUE_MS = DAY_MS + 6 * HOUR_MS
 _NAME = re.compile(
@@ -120,8 +120,9 @@ def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
 
     Never returns the latest backup. From the hour before it, keeps one backup for each quarter of
     an hour. From the 24 hours before it, keeps one for each hour. Also keeps one for each of the
-    last 14 days, 8 weeks and 2 schema versions. In each period, the latest backup is kept. The
-    backup kept for the previous schema version contains the state before the upgrade. Days and
+    last 14 days, 8 weeks, 2 schema versions and 2 boxes. In each period, the latest backup is kept.
+    The backup kept for the previous schema version contains the state before the upgrade. The one
+    kept for the previous box may contain bookings that the box that replaced it lacks. Days and
     weeks without a backup are not counted, so a box that was off for a year keeps its backups. A
     box that restarts repeatedly because an upgrade fails makes a backup at each start, but few of
     them are kept.
@@ -134,6 +135,7 @@ def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
         (_DAYS, None, lambda header: header.made_at[:10]),
         (_WEEKS, None, lambda header: date.fromisoformat(header.made_at[:10]).isocalendar()[:2]),
         (_SCHEMAS, None, lambda header: header.schema),
+        (_BOXES, None, lambda header: header.number // _NUMBERS_PER_RESTORE),
     ):
         latest: dict[object, Path] = {}
         for path, header in backups:
