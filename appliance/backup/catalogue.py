@@ -184,10 +184,12 @@ def continue_numbers(root: Path, restored: Header) -> None:
     """Raise the backup number of the box in `root`, which was restored from `restored`.
 
     The previous box may have made backups after `restored` that this machine does not have. The
-    next backups must have greater numbers than those.
+    next backups must have greater numbers than those. A box restored in place has the record of its
+    own, and goes on from there.
     """
     record = read_record(root)
-    number = max(record.number, restored.number + _NUMBERS_PER_RESTORE)
+    unknown = 0 if record.number else _NUMBERS_PER_RESTORE
+    number = max(record.number, restored.number + unknown)
     key_check = record.key_check or restored.key_check
     write_record(root, replace(record, number=number, key_check=key_check))
 
