@@ -1,11 +1,11 @@
-"""Time: the system clocks, time zones, and whether the system clock can be trusted.
+"""Time: the system clock, time zones, and whether the system clock can be trusted.
 
 A wrong clock causes damage that cannot be undone: data expires early and receivers refuse
-signatures. The system clock is trusted if it is not earlier than a time that has certainly passed,
+signatures. The system clock is trusted if it is no earlier than a time known to be in the past,
 and either the kernel reports it as synchronised or nothing has contradicted it for ten minutes.
 After an unconfirmed clock step, the box derives the time from the uptime, because with a wrong time
-it would refuse tonight's guests. Signatures and other timestamps that other systems verify use the
-system clock.
+it would refuse tonight's guests. Timestamps of signatures, and others that other systems verify,
+use the system clock.
 """
 
 import asyncio

@@ -41,7 +41,7 @@ class Access:
     key: str
 
     def save(self, file: Path) -> None:
-        """Write the access to `file` atomically."""
+        """Write the credentials for the relay to `file` atomically."""
         files.write_json(file, self)
 
     @classmethod

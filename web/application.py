@@ -59,8 +59,8 @@ from web.rendering import STATIC_ROUTES, prepare_pages
 from web.routes import GUEST_ROUTES, PARTNER_ROUTE_TABLE
 from web.sandbox import Sandbox
 
-# The maximum number of searches by phone number, per terminal. At this rate, it takes over five
-# hours to try all 10,000 four-digit endings.
+# The maximum number of searches by phone number per minute, for each terminal. At this rate, trying
+# all 10,000 four-digit endings takes over five hours.
 _PHONES_PER_MINUTE = 30
 _STOP_WITHIN = 3.0  # seconds to wait for deliveries in progress when the application stops
 

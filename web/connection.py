@@ -20,9 +20,9 @@ from web.middleware import set_headers
 # event loop. With asyncio's default of 256 KiB, a body of tiny chunks would block it for 50 ms.
 READ_AT_ONCE = 16 * 1024
 KEEP_ALIVE = 30.0  # seconds that an idle connection stays open
-# Seconds that an idle connection from a proxy stays open. This is longer than Caddy, nginx and Go
-# keep idle connections (60 to 120 s). Otherwise, a proxy could send a request on a connection that
-# the box is just closing, and answer 502 to its client.
+# Seconds that an idle connection from a proxy stays open, which is longer than Caddy, nginx and Go
+# keep theirs (60 to 120 s). Otherwise, a proxy could send a request just as the box closes the
+# connection, and return 502 to its client.
 PROXY_KEEP_ALIVE = 150.0
 _FILES_WANTED = 4096
 _PER_ADDRESS = 200
@@ -36,8 +36,8 @@ class ConnectionLimit:
     four times the limit. Trusted proxies and this machine have no limit per address.
 
     When `total` is reached, a new connection replaces the oldest connection from the address with
-    the most connections, unless the new client's address already has as many. So no client can lock
-    out the others.
+    the most connections, unless the new client's address already has as many. This way, no
+    client can lock out the others.
     """
 
     def __init__(
@@ -101,8 +101,8 @@ def affordable_connections() -> int:
     """Return the maximum number of connections, which is half of the limit on open files.
 
     First raises the soft limit to 4096 files, if the hard limit allows it. Returns at most 2048.
-    The other half is for databases, deliveries and emails. Without a maximum, connections could use
-    up all open files. Every `accept` would then fail and log an error.
+    The other half of the files is for databases, deliveries and emails. Without a maximum,
+    connections could exhaust the limit. Every `accept` would then fail and log an error.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < _FILES_WANTED and soft < hard:
@@ -166,12 +166,12 @@ class Connection(web.RequestHandler):
             super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Start checking that the client reads, because some data is still unsent."""
+        """Start checking that the client is reading, because some data is still unsent."""
         super().pause_writing()
         self._check_reading(sys.maxsize)
 
     def resume_writing(self) -> None:
-        """Stop checking that the client reads, because all data has been sent."""
+        """Stop checking that the client is reading, because all data has been sent."""
         super().resume_writing()
         if self._read_timer is not None:
             self._read_timer.cancel()

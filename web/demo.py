@@ -100,7 +100,7 @@ def _reserve(
     source, table, slot, guests, name = sample
     tables, day = _tables_and_tonight(tx)
     is_partners = source == "partner"
-    # Request emails only in the test environment, which shows them in its outbox and sends none.
+    # Ask for emails only in the test environment, which sends none but shows them in its outbox.
     sends_email = environment.name == "test" and is_partners
     booking = Booking(
         table_id=tables[table],

@@ -38,7 +38,7 @@ from web.rendering import public_page
 from web.routes import PARTNER_ROUTE_TABLE
 
 FRONT = "index"
-# The titles of sections, by folder and in display order. Sections for other folders come last.
+# Section titles by folder, in display order. Sections for other folders come last.
 _SECTIONS = {
     "": "Start here",
     "guide": "Guide",

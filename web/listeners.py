@@ -51,7 +51,7 @@ class Listening:
 
 
 def listen(host: str, port: int, option: str = "--host and --port") -> socket.socket:
-    """Return a bound socket that does not listen yet. Raises OperatorError if binding fails."""
+    """Return a bound socket that is not yet listening. Raises OperatorError if binding fails."""
     try:
         kind, _, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -137,7 +137,7 @@ async def accept_tls(
 
 
 def open_certificates(directory: DataDirectory, box: Box) -> Certificates:
-    """Return the box's certificates. Creates those that are missing.
+    """Return the box's certificates. Creates any that are missing.
 
     Raises OperatorError if the files are damaged.
     """

@@ -35,8 +35,8 @@ log = logging.getLogger(__name__)
 
 ANY = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 _LOOPBACK = "127.0.0.1"
-_LOOK_SECONDS = 60.0  # between two checks of the addresses
-_LOOK_WITHOUT_SECONDS = 5.0  # between two checks, while the box has no address
+_LOOK_SECONDS = 60.0  # interval between checks of the addresses
+_LOOK_WITHOUT_SECONDS = 5.0  # interval between checks while the box has no address
 
 
 def find_address(host: str, port: int, remembered: str | None) -> str:
@@ -109,8 +109,8 @@ class _AddressWatch:
                         log_exception("addresses: check", error)
                     failure = str(error)
                 seconds = _LOOK_SECONDS if self._addresses else _LOOK_WITHOUT_SECONDS
-                # Clear the event only now, because the check itself may have set it. The next check
-                # finds what changed during this one.
+                # Clear the event only now, because the check itself may have set it. Anything that
+                # changed during this check is found by the next one.
                 self._venue_changed.clear()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(seconds):
@@ -186,7 +186,7 @@ async def announced(info: "AsyncServiceInfo", addresses: Sequence[str]) -> Async
     from zeroconf.asyncio import AsyncZeroconf  # noqa: PLC0415 - see the module docstring
 
     responder = AsyncZeroconf(interfaces=list(addresses), ip_version=IPVersion.All)
-    async with responder:  # which unregisters the service at the end
+    async with responder:  # unregisters the service at the end
         # If another device already uses the service name, zeroconf adds a number to ours. The host
         # name stays the same.
         await responder.async_register_service(info, allow_name_change=True)

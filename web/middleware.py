@@ -88,8 +88,8 @@ class Requests:
         """Wait up to `seconds` for all requests to finish. Return whether they did.
 
         Call this before aiohttp's own cleanup, which stops reading immediately and would cut off
-        a booking whose body is still arriving. While this waits, new requests on keep-alive
-        connections are still handled. Their connections are then closed.
+        a booking whose body is still arriving. Meanwhile, new requests on keep-alive
+        connections are still handled, but these connections are then closed.
         """
         self.is_draining = True
         with suppress(TimeoutError):

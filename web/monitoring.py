@@ -115,7 +115,7 @@ class ScanTotals:
         self._known: tuple[int, dict[str, int]] = (0, {})
 
     def take(self, reader: Reader) -> dict[str, int]:
-        """Count the scans added since the last call. Returns the totals by result."""
+        """Count the scans added since the last call, and return the totals by result."""
         seq, known = self._known
         scans = dict(known)
         sql = "SELECT result, count(*), max(seq) FROM scan WHERE seq > :seq GROUP BY result"
@@ -256,7 +256,7 @@ _MINUTE = 60.0
 
 
 class ProxyWatch:
-    """Detects misconfigured proxies. Writes at most one alert per address and minute.
+    """Detects misconfigured proxies. Writes at most one alert per minute for each address.
 
     A proxy is misconfigured if it is not listed in `server.trusted_proxies`, or if it does not send
     both the client's address and the scheme. The box may then count all callers behind the proxy as

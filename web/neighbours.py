@@ -54,7 +54,7 @@ async def find_venue_boxes(
     marker: Marker | None, slug: str, host: str, key: RecoveryKey, tokens: Tokens,
     own: Installation | None = None,
 ) -> list[Marker]:  # fmt: skip
-    """Return what `find_boxes` finds at the addresses in `marker`, and at those found by mDNS.
+    """Return the markers that `find_boxes` finds at the addresses in `marker` or found by mDNS.
 
     If `slug` is "", mDNS is not used.
     """

@@ -51,7 +51,7 @@ _MORE_TIME = f"EXTEND_TIMEOUT_USEC={10 * 60 * 1_000_000}"
 _UMASK = 0o077
 _BACKLOG = 1024
 _ACCEPTED_AT_ONCE = 16
-# A shutdown must take less than 10 s. That includes these times and closing the databases.
+# A shutdown, including these times and closing the databases, must take less than 10 s.
 _DRAIN_SECONDS = 5.5  # longer than the 5 s that a booking may wait for the mail server
 _CLEAN_UP_SECONDS = 4.0
 _CUT_OFF_SECONDS = 0.5
@@ -260,7 +260,7 @@ async def _accept_until_stopped(
         print(f"ready http://{in_url(listening.host)}:{listening.port}", flush=True)
         sd_notify(os.environ, "READY=1")
         await stopping.requested.wait()
-        if stopping.restarts:  # during the restart, new connections queue at this socket
+        if stopping.restarts:  # during the restart, new connections queue on this socket
             stopping.kept = listening.plain.dup()
             stopping.kept.setblocking(False)  # noqa: FBT003 - the library's API
         for server in servers:

@@ -59,7 +59,7 @@ from web.serve import run_serve
 log = logging.getLogger(__name__)
 
 _EVERY_SECONDS = 60.0
-_SOON_SECONDS = 5.0  # until the first backup is ready, because an operator waits for it
+_SOON_SECONDS = 5.0  # until the first backup is ready, because an operator is waiting for it
 _TRIES_PER_MINUTE = 10
 _FORM_BYTES = 10_000
 _LEAVE_SECONDS = 0.5  # time to send the answer before this server stops
@@ -125,7 +125,7 @@ class StandbyServer:
     async def show_health(self, _request: web.Request) -> web.Response:
         """`GET /health`: return 200 if the target's latest backup is ready here, otherwise 503.
 
-        The target must also have been read in the last 10 min.
+        The target must also have been read within the last 10 min.
         """
         state, now = self._standby.state, self._standby.clock.now()
         is_good = state.ready is not None and now - (state.seen_at or 0) < _STALE_MS
@@ -220,7 +220,7 @@ async def run_until_taken_over(
         loop.add_signal_handler(number, stopped.set)
 
     def on_wakeup() -> None:
-        if standby.directory.holds_a_box():  # restored by `venuebox standby take-over`
+        if standby.directory.holds_a_box():  # `venuebox standby take-over` restored it
             server.taken_over.set()
 
     runner = web.AppRunner(server.build(), handle_signals=False)

@@ -32,8 +32,8 @@ from appliance.database.migrate import find_upgrade
 from appliance.environment import own_version
 
 _ABANDONED_SECONDS = 6 * 3600
-# Maximum wait for another backup. Must be less than the 600 s that systemd allows for a start with
-# an upgrade.
+# Maximum time to wait for another backup to finish. Must be less than the 600 s that systemd allows
+# for a start that includes an upgrade.
 _PATIENCE_SECONDS = 540.0
 
 _NO_ROOM = _(
@@ -119,7 +119,7 @@ class Maker:
         self.directory.refuse_lost_key()
         key = ensure_recovery_key(self.directory, self.tokens)
         if self.settings.backup.target.startswith("sftp:"):
-            # The first backup too must contain it: a restored box reads the marker with it.
+            # Even the first backup must contain this key: a restored box needs it for the marker.
             ensure_sftp_key(self.directory)
         _sweep(folder)
         with scratch_folder(self.directory) as scratch:
@@ -156,8 +156,8 @@ class Maker:
     def _copy(self, scratch: Path) -> dict[EnvironmentName, Path]:
         copies: dict[EnvironmentName, Path] = {}
         sizes = [path.stat().st_size for path in self.directory.databases if path.exists()]
-        # At its peak, copying needs space for all copies and, because `write_copy` first writes a
-        # temporary file, for the largest database once more. The backup itself needs less.
+        # At its peak, copying needs space for all the copies plus a second copy of the largest
+        # database, because `write_copy` writes to a temporary file first. The backup needs less.
         needed = max(sizes, default=0) + sum(sizes)
         require_room(self.directory, needed, "the backup cannot be made")
         for number, name in enumerate(ENVIRONMENTS):

@@ -222,7 +222,8 @@ class Standby:
         refuse_while_serving(live, state, self.clock.now(), force=force)
         if state.ready is None:
             raise OperatorError(
-                f"there is no proven backup to take over with: {state.trouble or 'none was found'}"
+                "there is no verified backup to take over with: "
+                f"{state.trouble or 'none was found'}"
             )
         try:
             with archive.open_backup(self._folder / state.ready.file) as file:

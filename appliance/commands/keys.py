@@ -76,7 +76,7 @@ def revoke(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def rotate(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Create a new signing key. A running box signs all further passes with it."""
+    """Create a new signing key. A running box signs new passes with it."""
     directory = console.directory(arguments)
     keyring = Keyring(directory.master_key(), arguments.environment)
     with console.transaction(directory, arguments.environment) as tx:

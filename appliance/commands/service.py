@@ -67,8 +67,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     for path in (program, sys.executable, str(directory.root.parent)):
         if not _may(user, os.X_OK, path):  # for example, if the program is in a private home folder
             raise OperatorError(
-                f"{user.pw_name} cannot reach {path}. Put it where all users can read it, such "
-                "as /opt or /srv, or name your own user with --user."
+                f"{user.pw_name} cannot access {path}. Move it to a place that all users can "
+                "read, such as /opt or /srv, or run the service as your own user with --user."
             )
     _give_to(directory, user)
     _write_units(unit, *make_update_units(directory.root, program))
@@ -96,7 +96,7 @@ def make_unit(
     return _template(UNIT.name).format(
         data=_quoted(str(data)), user=user, program=_quoted(program), groups=_groups_line(),
         command=command,
-        # With the minus, the service starts even if the volume is not plugged in.
+        # With the minus prefix, the service starts even if the volume is not plugged in.
         backups=f"ReadWritePaths=-{_quoted(backups)}\n" if backups else "",
         home="" if is_at_home else _HOME_HIDDEN,
     )  # fmt: skip

@@ -85,7 +85,7 @@ def _find(reader: Reader, name: str) -> StaffMember:
     if person := find_by_name(reader, name):
         return person
     raise OperatorError(
-        f"no account in use is called {name!r}. Run venuebox staff list to see the accounts."
+        f"there is no active account named {name!r}. Run venuebox staff list to see the accounts."
     )
 
 

@@ -53,7 +53,7 @@ class Language:
     def gettext(self, message: str, /, **values: object) -> str:
         """Translate `message` and replace each `%(name)s` with the value from `values`.
 
-        Without `values`, a `%` has no meaning: the message may be the text of an error.
+        Without `values`, a `%` is literal, because the message may be the text of an error.
         """
         text = self.words.gettext(message)
         return text % values if values else text

@@ -218,7 +218,7 @@ def refuse_damaged_log(connection: apsw.Connection, path: Path) -> None:
 
 
 def find_missing_pages(connection: apsw.Connection, path: Path) -> str:
-    """Return a text that says how many acknowledged pages are missing from the WAL of `path`.
+    """Return a message saying how many acknowledged pages are missing from the WAL of `path`.
 
     Returns "" if no page is missing.
     """

@@ -95,7 +95,7 @@ def time_zones(context: CheckContext) -> Check:
 
 
 def clock(context: CheckContext) -> Check:
-    """Check that the clock is synchronised by NTP and not earlier than the latest stored time.
+    """Check that the clock is synchronised by NTP and no earlier than the latest stored time.
 
     A difference of up to 5 min from the latest stored time is allowed.
     """
@@ -330,7 +330,7 @@ def endpoints(context: CheckContext) -> Check:
 
 
 def deliveries(context: CheckContext) -> Check:
-    """Check that no delivery was given up in the last 7 days or has waited for over an hour."""
+    """Check that no delivery was abandoned in the last 7 days or has been waiting for an hour."""
     now = context.clock.now()
     counts: list[Any] = []
     for environment in ENVIRONMENTS:

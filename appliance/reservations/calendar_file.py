@@ -17,7 +17,7 @@ def calendar_file(
     reservation: Reservation, venue: Venue, hours: tuple[int, int] | None, zone: ZoneInfo,
     language: Language, url: str,
 ) -> str:  # fmt: skip
-    """Return an iCalendar file with one event for a reservation, with CRLF line endings.
+    """Return an iCalendar file (with CRLF line endings) that contains a reservation as one event.
 
     `hours` is the result of `hours_of`; if it is None, the event lasts all day. `url` is the
     guest's link. All files for a reservation have the same UID, so a file with a higher SEQUENCE
@@ -62,7 +62,7 @@ def _text(value: str) -> str:
 
 
 def _fold(line: str) -> str:
-    """Split an iCalendar line into parts of at most 75 octets, but never within a character."""
+    """Fold an iCalendar line into parts of at most 75 octets without splitting a character."""
     folded, room = "", _LINE_OCTETS
     for character in line:
         size = len(character.encode())

@@ -34,8 +34,8 @@ from appliance.venue.model import find_table
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Maximum number of changes that guests can make to one reservation. Otherwise, anyone with the link
-# could add any number of entries to the reservation's history.
+# Maximum number of changes that guests can make to one reservation. Without this limit, anyone with
+# the link could add any number of entries to the reservation's history.
 _GUEST_CHANGES_MAX = 100
 
 
@@ -46,7 +46,7 @@ def as_seen(
     """Run `action(tx, reservation_id, …)` if the reservation's version is still `seen`.
 
     `seen` is the version that the form showed. Each change increments the version, so a form that
-    is sent twice has an effect only once. Raises ChangedMeanwhile if the version differs, and
+    is submitted twice takes effect only once. Raises ChangedMeanwhile if the version differs, and
     NotFound if the id is unknown.
     """
     if get_reservation(tx, reservation_id).version != seen:
@@ -176,8 +176,8 @@ def amend_reservation(
 
     The guest's pass stays valid. Raises NotFound if the id is unknown; WrongState if the
     reservation is cancelled, declined or completed; the errors of `check_amendment`; and
-    GuestsOutOfRange if `guests` exceeds the table's capacity (not checked with `over_capacity`) or
-    is less than the number of guests who have arrived.
+    GuestsOutOfRange if `guests` exceeds the table's capacity (unless `over_capacity` is True) or is
+    less than the number of guests who have arrived.
     """
     reservation = _get_open(tx, reservation_id)
     check_amendment(amendment)
@@ -230,7 +230,7 @@ def move_to_table(
 
 
 def mark_late(tx: Transaction, reservation_id: str, *, late: bool, actor: str) -> Reservation:
-    """Record that the party will be late, or with `late=False` that it will not be late.
+    """Record that the party will be late or, if `late` is False, that it will not.
 
     Raises NotFound and WrongState in the same cases as `amend_reservation`.
     """
@@ -278,8 +278,9 @@ def claim(
 
     `device_hash` identifies the browser. If it is None, the reservation is not saved. Saving the
     reservation again for the same browser has no effect. A cancelled, declined or completed
-    reservation is neither saved nor corrected. Raises the same errors as `correct`. Saving the
-    reservation for another browser counts as a change by guests, so it can also raise RateLimited.
+    reservation is neither saved nor corrected. Raises the same errors as `correct`, except
+    WrongState. Saving the reservation for another browser counts as a change by guests, so it can
+    also raise RateLimited.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status not in OPEN_STATUSES:

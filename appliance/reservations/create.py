@@ -63,13 +63,13 @@ def grant(
 
     1. The venue is active and open that evening.
     2. The table exists and is bookable, and its capacity fits the number of guests
-       (the capacity is not checked with `over_capacity`).
+       (the capacity is not checked if `over_capacity` is True).
     3. The slot is offered on that weekday.
-    4. The date is neither past nor more than 730 days ahead.
+    4. The date is neither in the past nor more than 730 days ahead.
     5. The slot has not ended. This is not checked for reservations that staff create.
     6. The table is free.
 
-    `columns` contains values for further columns of the table `reservation`.
+    `columns` contains values for other columns of the table `reservation`.
     """
     venue, day = get_venue(tx), booking.date.isoformat()
     closure = find_closure(venue, list_closings(tx), day)
@@ -243,8 +243,8 @@ def enter_for_guest(
     - If they are free and `autoConfirm` is off, it is requested, and expires after
       `requestExpiryHours`, or when its evening ends if that is earlier.
 
-    If the guest chose no table, `request_hash` must be the hash of the booking before a table was
-    set. Raises the same errors as `grant`.
+    If the guest chose no table, `request_hash` must be the hash of the booking as it was before a
+    table was assigned. Raises the same errors as `grant`.
     """
     venue = get_venue(tx)
     expires_at = None
@@ -273,8 +273,8 @@ def enter_by_staff(
     """Create a confirmed reservation with the source `manual`. Email the guest if `notify` is True.
 
     Idempotent for each actor and `idempotency_key`, which is the form's id. Raises the same errors
-    as `grant`. Also raises FormUsed if the form was sent before with different content, or if its
-    reservation no longer holds a table.
+    as `grant`. Also raises FormUsed if the form was already submitted with different content, or if
+    its reservation no longer holds a table.
     """
     request_hash = hashlib.sha256(booking.fingerprint() + repr((notify, vip)).encode()).digest()
     earlier = _find_by_form(tx, actor, booking.idempotency_key, request_hash)
@@ -294,10 +294,10 @@ def enter_by_staff(
 def _find_by_form(
     tx: Transaction, lineage: str, form_id: str | None, request_hash: bytes
 ) -> Reservation | None:
-    """Return the reservation that this form created, or None if the form was not sent before.
+    """Return the reservation that this form created, or None if it was not submitted before.
 
-    Raises FormUsed if the form was sent before with different content. Also raises FormUsed if the
-    reservation no longer holds a table, because the user then wants a new reservation.
+    Raises FormUsed if the form was already submitted with different content. Also raises FormUsed
+    if the reservation no longer holds a table, because the user then wants a new reservation.
     """
     earlier = find_issued(tx, lineage, form_id) if form_id is not None else None
     if earlier is None:
@@ -310,7 +310,7 @@ def _find_by_form(
     return made
 
 
-ANY_TABLE = ""  # the table id in a booking if the guest chose no table
+ANY_TABLE = ""  # a booking's table id if the guest chose no table
 
 
 def book(tx: Transaction, booking: Booking) -> Reservation:
@@ -318,7 +318,7 @@ def book(tx: Transaction, booking: Booking) -> Reservation:
 
     Idempotent for each `idempotency_key`, which is the form's id. If the guest chose no table, the
     best free table is used. Raises the same errors as `grant`. Also raises TableTaken if no table
-    is left, InvalidSlot if the slot has begun, and FormUsed if the form was sent before with
+    is left, InvalidSlot if the slot has begun, and FormUsed if the form was already submitted with
     different content or its reservation no longer holds a table.
     """
     request_hash = booking.fingerprint()
@@ -338,8 +338,9 @@ def book(tx: Transaction, booking: Booking) -> Reservation:
 def _best_table(reader: Reader, booking: Booking, slot: Slot | None) -> Table:
     """Return the free table with the lowest capacity that fits the party.
 
-    If several tables have that capacity, return the table with the lowest minimum spend, or the
-    first in the table list. Raises TableTaken if no free table fits the party.
+    If several tables have that capacity, return the one with the lowest minimum spend. If that is
+    also the same, return the first of them in the table list. Raises TableTaken if no free table
+    fits the party.
     """
     found = read_availability(reader, booking.date, slot)
     free = [entry.table for entry in found if entry.available and entry.table.seats(booking.guests)]

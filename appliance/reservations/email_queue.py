@@ -49,7 +49,8 @@ class Outcome:
     - `refused`: this email cannot be sent, for example because the server refused the recipient
       permanently. There is no further attempt.
     - `deferred`: a temporary error affected only this email.
-    - `unreachable`: no email can be sent at present, because of the mail server or the settings.
+    - `unreachable`: no email can be sent at present, because of a problem with the mail
+      server or the settings.
 
     `trouble` is the error, without personal data.
     """
@@ -118,7 +119,7 @@ def _due_time(email: Email, now: int) -> int:
 def postpone_emails(tx: Transaction) -> None:
     """Postpone the waiting emails so that none is due for a minute.
 
-    This limits how often the box tries a mail server that does not work.
+    This limits how often the box tries a mail server that is not working.
     """
     sql = "UPDATE letter SET due_at = max(due_at, :later) WHERE state = 'waiting'"
     tx.execute(sql, {"later": tx.now + retry_delay(1)})
@@ -132,7 +133,7 @@ def _is_test_outbox(reader: Reader) -> bool:
 def was_written_to(reader: Reader, reservation_id: str) -> bool:
     """Whether an email about this reservation was sent, stored or queued.
 
-    Ignores failed emails and cancellation emails.
+    Failed emails and cancellation emails do not count.
     """
     sql = """SELECT EXISTS (SELECT 1 FROM letter
              WHERE reservation_id = :id AND state <> 'failed' AND kind <> 'cancelled')"""
@@ -227,7 +228,7 @@ def email_guest(
     - `by_guest` is True and six emails to the address were queued in the last 24 hours. A guest can
       enter another person's address, so this limit protects that person.
 
-    In one transaction, each kind is queued only once per reservation.
+    Within a transaction, each kind is queued only once per reservation.
     """
     reservation = get_reservation(tx, reservation_id)
     is_unwanted = reservation.source == "partner" and reservation.email_outcome == "skipped"

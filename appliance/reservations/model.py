@@ -41,7 +41,7 @@ class Issued:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A row of the database table `reservation`, with the name and number of the venue's table.
+    """A row of the database table `reservation`, plus the name and number of the booked table.
 
     Timestamps are in ms since 1970; `starts` and `ends` are in minutes after midnight.
     """

@@ -17,9 +17,9 @@ from appliance.venue.model import find_table, get_venue
 
 AMOUNT_MAX = 10**9
 # Staff must confirm an unusually high payment. What is unusual depends on the table's minimum
-# spend, because one amount would not fit every currency.
+# spend, because no single amount would suit every currency.
 USUAL_TIMES = 10  # highest usual payment, as a multiple of the table's minimum spend
-USUAL_PER_GUEST = 10_000  # highest usual payment for each guest, if there is no minimum spend
+USUAL_PER_GUEST = 10_000  # highest usual payment per guest, if there is no minimum spend
 
 
 def record_payment(

@@ -61,7 +61,7 @@ class Booking:
 def parse_booking(body: Mapping[str, Any]) -> Booking:
     """Parse the decoded body of `POST /v1/reservations`.
 
-    Raises the error for the first invalid field, in the order that is defined in
+    Raises the error for the first invalid field, in the order defined in
     docs/decisions/requests-and-errors.md.
     """
     day = parse_date(body.get("date"))
@@ -117,7 +117,7 @@ def is_phone(text: object) -> bool:
 
 
 def plain_phone(phone: str | None) -> str | None:
-    """Return a phone number in its stored form. Digits of any script are converted to 0 to 9."""
+    """Return a phone number in its stored form. Digits in any script are converted to ASCII."""
     return phone and "".join(str(unicodedata.decimal(c, c)) for c in phone)
 
 
@@ -136,14 +136,14 @@ def _parse_customer(customer: object) -> tuple[str, str | None, str | None]:
 
 
 def is_visible(text: str) -> bool:
-    """Whether `text` has a character other than spaces, controls and zero-width characters."""
+    """Whether `text` has any character that is not a space, control or zero-width character."""
     return any(c.isprintable() and not c.isspace() for c in text)
 
 
 def check_customer(name: str | None, email: str | None, phone: str | None, prefix: str) -> None:
     """Validate the customer fields that are not None.
 
-    In errors, `prefix` is put in front of the field's name. Raises CustomerNameRequired,
+    `prefix` is prepended to the field names in errors. Raises CustomerNameRequired,
     InvalidEmail or ValidationError if a value is invalid.
     """
     if name is not None and not is_visible(name):

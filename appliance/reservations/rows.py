@@ -68,7 +68,7 @@ def find_issued(reader: Reader, lineage: str, key: str) -> tuple[Issued, bytes |
 
 
 def list_evening(reader: Reader, date: str) -> list[Reservation]:
-    """Return all reservations for an evening, including cancelled and declined reservations.
+    """Return all reservations for an evening, including cancelled and declined ones.
 
     They are sorted by slot, then by time of creation.
     """
@@ -161,7 +161,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class Payment:
-    """A payment. `amount` is in whole currency units. A voided payment is not added to totals."""
+    """A payment. `amount` is in whole currency units. Totals do not include voided payments."""
 
     id: str
     at: int
@@ -204,7 +204,7 @@ def sum_payments(reader: Reader, reservation_id: str) -> int:
 
 
 def count_other_bodies(reader: Reader, reservation_id: str) -> int:
-    """Return how often the reservation's idempotency key was reused with a different body."""
+    """Return how many times the idempotency key was reused with a different body."""
     sql = "SELECT body_mismatches FROM reservation WHERE id = :id"
     return int(reader.value(sql, {"id": reservation_id}) or 0)
 

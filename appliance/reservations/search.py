@@ -44,8 +44,8 @@ def search(reservations: Iterable[Reservation], query: str) -> list[Reservation]
 def fits(reservation: Reservation, query: str) -> bool:
     """Whether every word of `query` matches the reservation.
 
-    A word of digits may match any part of the phone number. If the whole of `query` is a number
-    that contains spaces, it is also compared with the phone number as one number.
+    A word of digits may match any part of the phone number. If `query` as a whole is a number that
+    contains spaces, it is also compared with the phone number as a single number.
     """
     return _matches(reservation, query, _contains)
 
@@ -178,7 +178,7 @@ class Wanted:
 def page_found(
     reader: Reader, wanted: Wanted, page: int, limit: int
 ) -> tuple[list[Reservation], int]:
-    """Return page `page` (from 1) of the results, and the total number of results."""
+    """Return page `page` (1 is the first) of the results, and the total number of results."""
     begin = (page - 1) * limit
     if wanted.text:  # `_iterate` compares names in Python to ignore case and accents
         shown, total = [], 0

@@ -34,7 +34,7 @@ def record_audit(tx: Transaction, actor: str, what: str, /, **detail: Any) -> No
 
     `actor` is `staff:<id>`, `key:<id>`, `terminal:<id>`, `box`, CONSOLE or NOBODY. `detail` may
     contain ids and the names of the venue's own objects. It must not contain secrets, guests'
-    data, or rejected input, in which someone may have typed a password by mistake.
+    data, or rejected input, because someone may have typed a password by mistake.
     """
     last = tx.row("SELECT seq, hash FROM security_log ORDER BY seq DESC LIMIT 1")
     seq, previous = (1, START) if last is None else (last[0] + 1, last[1])
@@ -81,7 +81,7 @@ def find_old_audit_entries(reader: Reader, before: int) -> list[tuple[int, ...]]
 
 
 def drop_audit_entries(tx: Transaction, keys: Sequence[tuple[int, ...]]) -> None:
-    """Delete the entries whose keys `find_old_audit_entries` has returned."""
+    """Delete the entries whose keys `find_old_audit_entries` returned."""
     tx.execute_each("DELETE FROM security_log WHERE seq = ?", keys)
 
 

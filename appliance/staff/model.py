@@ -53,7 +53,7 @@ def find_invited(reader: Reader, link_hash: bytes) -> StaffMember | None:
 def find_by_name(reader: Reader, name: str) -> StaffMember | None:
     """Return the enabled account with that name, or None. Ignores case and repeated spaces.
 
-    Python compares the names, because SQLite ignores the case of ASCII letters only.
+    The names are compared in Python, because SQLite ignores case for ASCII letters only.
     """
     wanted = account_hash(name)
     accounts = (person for person in list_staff(reader) if person.disabled_at is None)
@@ -81,7 +81,7 @@ def list_staff(reader: Reader) -> list[StaffMember]:
 
 
 def has_owner(reader: Reader) -> bool:
-    """Whether the box has been set up, i.e. an enabled owner with a password exists."""
+    """Whether the box has been set up, i.e. whether an enabled owner with a password exists."""
     sql = """SELECT 1 FROM staff
              WHERE role = 'owner' AND password IS NOT NULL AND disabled_at IS NULL LIMIT 1"""
     return reader.row(sql) is not None

@@ -14,7 +14,7 @@ _DIFFERENT_MIN = 4
 _YEARS = re.compile(r"(?:19|20)\d\d")
 _LEET = str.maketrans("@4310$5!7+8", "aaeiossittb")
 _AFFIXES = " 0123456789!?.,;:@#*-_+=$€%&/()'\""
-_RUN_MIN = 3  # fewest neighbouring keys that count as a run
+_RUN_MIN = 3  # minimum number of adjacent keys that count as a run
 _NUMBER_MAX = 12  # dates and phone numbers have up to this many digits
 _OUTSIDE_RUNS_MIN = 4  # a password needs at least this many characters that are not part of a run
 
@@ -37,11 +37,11 @@ def is_guessable(password: str, names: tuple[str, ...]) -> bool:
 
 
 def _cores(lower: str) -> set[str]:
-    """Return the words that may remain if additions are removed from the password.
+    """Return what may remain of the password after additions are removed.
 
     Additions are years, and digits and symbols at either end. They are removed both with and
     without replacing leetspeak with letters. Each result is also returned without separators, and
-    each of these results is also returned in reverse.
+    all of these results are also returned in reverse.
     """
     found = {lower.strip(_AFFIXES), _YEARS.sub("", lower).strip(_AFFIXES)}
     found |= {core.translate(_LEET) for core in found}
@@ -55,7 +55,7 @@ def _cores(lower: str) -> set[str]:
 
 
 def _is_made_of(core: str, words: set[str]) -> bool:
-    """Whether `core` consists of one or two `words`, or of one word with a simple addition.
+    """Whether `core` consists of one or two of `words`, or of one followed by a simple addition.
 
     An addition is simple if it has fewer than three characters that are not part of a run.
     """
@@ -76,7 +76,7 @@ def _repeats(lower: str) -> bool:
 
 
 def _without_runs(text: str) -> str:
-    """Return `text` without runs of neighbouring keys, such as `qwert`, or of one repeated key."""
+    """Return `text` without runs of adjacent keys, such as `qwert`, or of one repeated key."""
     outside, start = "", 0
     while start < len(text):
         end = start + 1

@@ -154,7 +154,7 @@ def _session(id_: str, device: str, created_at: int, seen_at: int, *person: Any)
     return Session(id_, StaffMember(*person), device, created_at, seen_at)
 
 
-_UNKNOWN_BROWSER = b""  # all unknown browsers share one failure counter for each account
+_UNKNOWN_BROWSER = b""  # all unknown browsers share one failure counter per account
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,8 @@ def still_fits(tx: Transaction, attempt: Try) -> bool:
 def right_password(tx: Transaction, attempt: Try) -> bool:
     """Clear the failure counter after a signed-in user has re-entered the right password.
 
-    Return False and clear nothing if the password has changed in the meantime.
+    Return False and clear nothing if the password has changed or the account has been disabled in
+    the meantime.
     """
     if not still_fits(tx, attempt):
         return False
@@ -269,7 +270,7 @@ def right_password(tx: Transaction, attempt: Try) -> bool:
 def start_session(
     tx: Transaction, staff_id: str, device_secret: str | None, device: str
 ) -> OpenedSession:
-    """Start a session for an account whose user is authenticated. Remember the browser.
+    """Start a session for an authenticated user, and remember the browser.
 
     The browser keeps its `device_secret` only if this box issued it. Otherwise, it gets a new one,
     because an attacker may have planted a known secret in the browser.
@@ -289,7 +290,7 @@ def start_session(
 
 
 def sign_out(tx: Transaction, staff_id: str, session_id: str) -> bool:
-    """End a session because its user signs out. Return whether it existed."""
+    """End a session when its user signs out. Return whether the session existed."""
     record_audit(tx, f"staff:{staff_id}", "signed_out")
     return delete_session(tx, staff_id, session_id)
 
@@ -299,8 +300,8 @@ def change_password(
 ) -> None:
     """Set a new password and end all of the account's sessions (docs/security.md, S6).
 
-    `session_id` is the session that requests the change, if any. Raises ChangedMeanwhile if it has
-    ended in the meantime.
+    `session_id` is the session in which the change was requested, if any. Raises ChangedMeanwhile
+    if that session has ended in the meantime.
     """
     if session_id is not None and session_id not in {s.id for s in list_sessions(tx, staff_id)}:
         raise ChangedMeanwhile

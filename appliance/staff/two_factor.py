@@ -75,7 +75,7 @@ def app_address(secret: bytes, issuer: str, account: str) -> str:
 
 
 def _read_code(typed: str) -> str:
-    """Convert digits in any script to 0 to 9, remove spaces, and replace the rest with `?`."""
+    """Convert digits in any script to ASCII, remove spaces, and replace the rest with `?`."""
     return "".join(str(unicodedata.decimal(c, "?")) for c in typed if not c.isspace())
 
 
@@ -186,7 +186,8 @@ def remove_two_factor(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -
 class NoSession(Enum):
     """Why no session was opened.
 
-    WRONG: the code is wrong. OVER: the form was used or has expired (after 5 minutes).
+    WRONG: the code is wrong. OVER: the form has already been used to sign in, or has expired (after
+    5 minutes).
     """
 
     WRONG = 1
@@ -212,8 +213,8 @@ def pass_password(
     """Continue the sign-in after the right password: open a session, or require a code.
 
     If a code is required, return the secret that identifies the code form. Only its hash is stored.
-    The attempt still counts as failed until the right code is sent. Return None if the account is
-    unknown, or if its password changed during the comparison.
+    The attempt still counts as failed until the right code is entered. Return None if the account
+    is unknown, or if it was disabled or its password changed during the comparison.
     """
     if attempt.person is None or not still_fits(tx, attempt):
         return None

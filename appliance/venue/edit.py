@@ -1,9 +1,9 @@
 """Edit the venue's rules, tables, slots and closings.
 
-If an edit would leave future reservations without a table, a slot, enough seats or an open venue,
-it changes nothing and returns these reservations as clashes. To make the edit anyway, call the
-function again with `accepted` set to the `clash_mark` of these clashes. An edit that takes effect
-returns no clashes.
+If an edit would deprive future reservations of their table, their slot or enough seats, or would
+close the venue on their dates, it changes nothing and returns these reservations as clashes. To
+make the edit anyway, call the function again with `accepted` set to the `clash_mark` of these
+clashes. An edit that takes effect returns no clashes.
 """
 
 import json
@@ -50,9 +50,10 @@ def close_days(
 ) -> Clashes:
     """Close the venue from `first` to `last`, both included.
 
-    If this newly closes days that have reservations, change nothing and return the reservations as
-    clashes, unless `accepted` is their mark. A closing of the same days is replaced. Raises
-    InvalidDateRange if `last` is before `first`, before tonight or more than 730 days ahead.
+    If any of the days was open until now and has reservations, change nothing and return these
+    reservations as clashes, unless `accepted` is their mark. An existing closing with the same
+    first and last day is replaced. Raises InvalidDateRange if `last` is before `first`, before
+    tonight or more than 730 days ahead.
     """
     tonight = find_tonight(tx)
     if last < max(first, tonight) or (last - tonight).days > BOOKING_HORIZON_DAYS:
@@ -79,7 +80,7 @@ def open_days(tx: Transaction, closing_id: str) -> None:
 def _new_clashes(tx: Transaction, accepted: str | None, **changed: Sequence[Any]) -> Clashes:
     """Return the clashes that a change to the venue would add, or none if `accepted` is their mark.
 
-    `changed` are the arguments of `find_clashes`.
+    `changed` contains the keyword arguments for `find_clashes`.
     """
     present = set(find_clashes(tx))
     clashes = tuple(clash for clash in find_clashes(tx, **changed) if clash not in present)
@@ -227,7 +228,7 @@ def remove_table(tx: Transaction, table_id: str, seen: str) -> None:
     """Delete a table.
 
     Raises NotFound if the id is unknown, ChangedMeanwhile if the table has changed since the form
-    showed it, and ValidationError if the table was ever booked.
+    showed it, and ValidationError if the table has ever been booked.
     """
     table = get_table(tx, table_id)
     _check_seen(table, seen)
@@ -238,7 +239,7 @@ def remove_table(tx: Transaction, table_id: str, seen: str) -> None:
 
 
 def order_tables(tx: Transaction, seen: str, ids: Sequence[str]) -> None:
-    """Sort the tables in the order of `ids`, which must contain the id of every table.
+    """Put the tables in the order of `ids`, which must contain the id of every table.
 
     `seen` is the fingerprint of the order that the form showed. Raises ChangedMeanwhile if the
     order or the set of tables has changed since then.
@@ -265,8 +266,8 @@ def copy_room(tx: Transaction, tables: Sequence[Table], slots: Sequence[Slot]) -
     """Replace the tables and slots with those of another environment.
 
     Tables are matched by number. Tables that are not in `tables` are deleted, or become unbookable
-    if they were ever booked. Clashes are not checked, because this function changes only the test
-    environment, in which no real guest loses a table.
+    if they have ever been booked. Clashes are not checked, because this function changes only the
+    test environment, where no real guest can lose a table.
     """
     _apply_tables(tx, tables)
     _apply_slots(tx, slots)

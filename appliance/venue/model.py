@@ -37,7 +37,7 @@ class Table:
     bookable: bool
 
     def seats(self, guests: int) -> bool:
-        """Whether a party of this size fits the table's minimum and maximum capacity."""
+        """Whether a party of this size is within the table's minimum and maximum capacity."""
         return self.capacity_min <= guests <= self.capacity_max
 
 
@@ -121,7 +121,7 @@ def fingerprint(value: object) -> str:
     """Return a hash of a value.
 
     A form contains the hash of the value that it shows. If the value changes before the form is
-    sent, the hashes differ.
+    submitted, the hashes differ.
     """
     return hashlib.sha256(repr(value).encode()).hexdigest()[:32]
 
@@ -252,7 +252,7 @@ def instant(day: date, clock_time: str, zone: ZoneInfo) -> int:
 
 
 def minute_of(day: date, offset: int, zone: ZoneInfo) -> int:
-    """Return the timestamp (ms since 1970) for `offset` minutes after midnight of `day`.
+    """Return the timestamp (ms since 1970) for `offset` minutes after 00:00 on `day`.
 
     Minutes are counted on the wall clock in the time zone `zone`.
     """
@@ -289,7 +289,7 @@ class Coming:
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """A reservation that a change to the venue affects.
+    """A reservation affected by a change to the venue.
 
     `kind` is `over_capacity`, `table_retired`, `slot_gone` or `closed`.
     """
@@ -312,8 +312,8 @@ def find_clashes(
 ) -> Clashes:  # fmt: skip
     """Return the clashes between the future reservations and the venue.
 
-    There are some if an edit was made despite its clashes. With `tables`, `slots` or `closings`,
-    return the clashes that would exist if the venue had these instead.
+    There are some if an earlier edit was made despite its clashes. With `tables`, `slots` or
+    `closings`, return the clashes that would exist if the venue had these instead of its own.
     """
     by_id = {table.id: table for table in tables or list_tables(reader)}
     offered = list_slots(reader) if slots is None else slots
@@ -416,7 +416,7 @@ def get_table(reader: Reader, table_id: str) -> Table:
 
 
 def list_used_tables(reader: Reader) -> set[str]:
-    """Return the ids of tables that were ever booked. These tables must not be deleted."""
+    """Return the ids of tables that have ever been booked. These tables must not be deleted."""
     return {row[0] for row in reader.rows("SELECT DISTINCT table_id FROM reservation")}
 
 
@@ -467,7 +467,7 @@ def _table(*row: Any) -> Table:
 
 
 def find_tonight(reader: Reader, at: int | None = None) -> date:
-    """Return the date of the evening at the time `at` (ms since 1970, default: now)."""
+    """Return the date of the evening to which `at` (ms since 1970, default: now) belongs."""
     venue = get_venue(reader)
     at = reader.now if at is None else at
     return tonight(at, reader.zones.zone(venue.time_zone), venue.evening_ends_at)

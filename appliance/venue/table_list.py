@@ -19,7 +19,7 @@ _HEADINGS = frozenset({"number", "numéro", "numero", "table", "n°", "no", "nº
 class PastedTables:
     """The parsed tables and the invalid lines, both in the order of the list.
 
-    Each fault is the line's number (from 1), its text and what is wrong with it.
+    Each fault consists of the line's number (counted from 1), its text and the error.
     """
 
     tables: tuple[Table, ...]
@@ -30,7 +30,7 @@ def parse_tables(text: str, taken: frozenset[str] = frozenset()) -> PastedTables
     """Parse lines with the columns `number;name;fewest guests;most guests;type;minimum spend`.
 
     Only the number is required. Columns are separated by semicolons, tabs or commas. If the first
-    line contains headings, it is skipped. The line `T1-T12;Booth` adds twelve tables with the names
+    line starts with a heading, it is skipped. The line `T1-T12;Booth` adds twelve tables named
     `Booth 1` to `Booth 12`. `taken` contains the numbers of existing tables.
     """
     tables: list[Table] = []

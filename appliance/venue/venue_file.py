@@ -142,7 +142,7 @@ def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
     try:
         document = tomllib.loads(text)
     # tomllib raises ValueError for a syntax error, and also for a number that has more digits than
-    # Python converts (4,300).
+    # Python will convert (4,300).
     except (ValueError, RecursionError) as error:
         raise OperatorError(f"the venue file is not valid TOML: {error}") from None
     tables: list[Table] = []

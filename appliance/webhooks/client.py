@@ -41,7 +41,7 @@ NO_ROUTE, DNS_TEMP, CONN_TIMEOUT = "no_route", "dns_temp", "conn_timeout"
 BOX_OFFLINE = "box_offline"
 
 _UNREACHABLE = {
-    # The first two errors come from this machine, not from a router on the way.
+    # The first two errors come from this machine, not from a router along the path.
     errno.ENETUNREACH: NO_ROUTE,
     errno.ENETDOWN: NO_ROUTE,
     errno.EHOSTUNREACH: "unreachable",
@@ -110,7 +110,7 @@ class SystemTrust:
 class OwnAuthority:
     """Trusts only certificates signed by the given authorities.
 
-    A receiver's certificate must also have the right host name and not be expired.
+    A receiver's certificate must also match its host name and must not have expired.
     """
 
     def __init__(self, ca: str) -> None:
@@ -174,8 +174,8 @@ _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 _NEXT_ADDRESS_SECONDS = 0.25  # delay before the next address is tried in parallel
 
 # How far from the receiver each error occurs (0: at the receiver). If all addresses fail, the error
-# with the smallest number is reported. "No route" (5) is therefore reported only if no attempt
-# failed nearer to the receiver.
+# with the smallest number is reported. "No route" (5) is therefore reported only if no attempt got
+# closer to the receiver.
 _DISTANCES = {
     errno.ECONNREFUSED: 0, errno.ECONNRESET: 1, errno.ETIMEDOUT: 2, errno.EHOSTUNREACH: 3,
     errno.ENETUNREACH: 5, errno.ENETDOWN: 5, errno.EADDRNOTAVAIL: 6, errno.EAFNOSUPPORT: 6,
@@ -440,7 +440,7 @@ class _Connection(ResponseHandler):
 
     def data_received(self, data: bytes) -> None:
         if self.call is None:
-            self.abort()  # unrequested data would be taken for the response to the next request
+            self.abort()  # unsolicited data would be taken for the response to the next request
             return
         self.heard = True
         # Parse the head first: a parse error in the body would discard a head in the same data.
@@ -460,9 +460,9 @@ class _Connection(ResponseHandler):
 
 
 async def connect_directly(addresses: Sequence[IpAddress], port: int) -> socket.socket:
-    """Try the addresses almost in parallel, and return the first connection that succeeds.
+    """Try the addresses at most 0.25 s apart, and return the first connection established.
 
-    If all addresses fail, raises the OSError that occurred nearest to the receiver (see
+    If all addresses fail, raises the OSError that occurred closest to the receiver (see
     `_DISTANCES`).
     """
     infos = [

@@ -176,7 +176,7 @@ def list_erased(reader: Reader, seqs: Iterable[int]) -> set[int]:
 
 
 def cancel_pending(tx: Transaction, endpoint_id: str) -> int:
-    """Cancel the endpoint's pending deliveries. Return their number."""
+    """Cancel the endpoint's pending deliveries. Return how many were cancelled."""
     return tx.execute(
         """UPDATE delivery SET state = 'cancelled', finished_at = :now
            WHERE state = 'pending' AND endpoint_id = :endpoint_id""",
@@ -215,7 +215,7 @@ def update_deliveries(tx: Transaction, boot: str, records: Iterable[AttemptRecor
 
 
 def update_health(tx: Transaction, records: Iterable[AttemptRecord]) -> None:
-    """Update the endpoints' health. Ignores attempts that are not charged."""
+    """Update the endpoints' health. Failures that the box caused do not count."""
     changes: dict[str, dict[str, Any]] = {}
     for record in records:
         outcome = record.outcome
@@ -247,7 +247,8 @@ def _values(record: AttemptRecord | Outcome) -> dict[str, Any]:
 def find_failed_request(reader: Reader, delivery_id: str) -> tuple[int, bytes] | None:
     """Return the time (ms since 1970) and the bytes of the last failed request, or None.
 
-    None means that the delivery succeeded or was never sent, or that the guest's data was erased.
+    None means that the delivery succeeded or was never sent, that the guest's data was erased, or
+    that the request of a cancelled delivery has since been deleted.
     """
     sql = """SELECT r.at, r.request FROM delivery d JOIN failed_request r ON r.delivery_seq = d.seq
              WHERE d.id = :id"""

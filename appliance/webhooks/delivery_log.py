@@ -1,8 +1,8 @@
 """The delivery log: pages, attempts, retention, and replay of deliveries.
 
 Each page starts after the last row of the previous page, so new deliveries do not move its rows.
-Retention finds rows with readers, then deletes them with the writer in batches. All instants are in
-ms since 1970. A replayed delivery counts as a retry that is due now, not as a new delivery.
+Retention finds rows using readers, then deletes them in batches using the writer. All instants are
+in ms since 1970. A replayed delivery counts as a retry that is due now, not as a new delivery.
 """
 
 import json
@@ -237,14 +237,14 @@ def drop_answers(tx: Transaction, keys: Sequence[Key]) -> None:
 def drop_deliveries(tx: Transaction, keys: Sequence[Key]) -> None:
     """Delete these deliveries and their attempts.
 
-    Keeps deliveries that have become pending again since they were found, because of a replay.
+    Keeps deliveries that were replayed after they were found, and so are pending again.
     """
     sql = "SELECT endpoint_id FROM delivery WHERE seq = :seq AND state <> 'pending'"
     ended = {key: id_ for key in keys if (id_ := tx.value(sql, {"seq": key[0]}))}
     drop_requests(tx, [*ended])
     tx.execute_each("DELETE FROM attempt WHERE delivery_seq = ?", [*ended])
     tx.execute_each("DELETE FROM delivery WHERE seq = ?", [*ended])
-    # SQLite may give their `seq` to new deliveries, which the queues would take for begun ones.
+    # SQLite may reuse their `seq` for new deliveries, which the queues would treat as begun.
     tx.notices += map(EndpointsChanged, set(ended.values()))
 
 
@@ -257,7 +257,7 @@ def erase_deliveries_of(tx: Transaction, reservation_id: str) -> None:
     """Erase the stored request and response content of a reservation's deliveries.
 
     Times and outcomes are kept, because they describe the endpoint and not the guest. The body's
-    digest is erased too, because it could confirm a guessed name.
+    digest is erased too, because it could be used to confirm a guessed name.
     """
     sql = """SELECT d.seq FROM event e JOIN delivery d ON d.event_seq = e.seq
              WHERE e.reservation_id = :id"""
@@ -292,7 +292,7 @@ class Selection:
 class Progress:
     """Progress of a replay.
 
-    The replay covers deliveries with a `seq` up to `last`. Those up to `after` are processed.
+    The replay covers deliveries with a `seq` up to `last`. Those up to `after` have been processed.
     """
 
     after: int
@@ -301,7 +301,7 @@ class Progress:
 
     @property
     def done(self) -> bool:
-        """Whether all deliveries that existed when the replay began are processed."""
+        """Whether all deliveries that existed when the replay began have been processed."""
         return self.after >= self.last
 
 
@@ -342,7 +342,7 @@ def replay_deliveries(
 
 
 async def replay_selected(database: Database, selection: Selection) -> int:
-    """Replay all deliveries of `selection`, in batches. Return their number.
+    """Replay all deliveries in `selection`, in batches. Return how many were replayed.
 
     Raises NotFound if the endpoint is unknown, and EndpointIsInactive if it is deactivated.
     """
@@ -353,7 +353,7 @@ async def replay_selected(database: Database, selection: Selection) -> int:
 
 
 def _replay(tx: Transaction, endpoint_id: str, where: str, bound: dict[str, object]) -> int:
-    """Make the matching deliveries due now. Return their number."""
+    """Make the matching deliveries due now. Return how many were changed."""
     if not get_endpoint(tx, endpoint_id).active:
         raise EndpointIsInactive(state="inactive")
     replayed = tx.execute(f"{_REPLAY} AND {where}", {"now": tx.now, **bound})

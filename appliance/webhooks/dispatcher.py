@@ -153,8 +153,8 @@ class OfflineGate:
         `external_hosts` are the hosts of all receivers outside the venue's network. For a failed
         connection to one of them, this is true if the system has no default route. It is also true
         if no external endpoint has responded for a minute, and either two hosts failed recently,
-        or the only host failed with no route or a DNS error. For a local receiver, this is true
-        if this machine has no route to it.
+        or there is only one host and the error was `no_route` or `dns_temp`. For a local receiver,
+        this is true if this machine has no route to it.
         """
         now = self._uptime.milliseconds()
         if client.is_local:
@@ -428,7 +428,7 @@ class Dispatcher:
         for queue in queues:
             queue.resume()
         if not any(queue.offline for queue in self._queues.values()):
-            self._alerts.end(OFFLINE, "the box is online again, so webhooks are sent")
+            self._alerts.end(OFFLINE, "the box is online again, so webhooks are sent again")
 
     def _record(
         self, attempt: _Attempt, outcome: Outcome | None, duration_ms: int = 0
@@ -474,7 +474,7 @@ class Dispatcher:
         if stuck:
             self._alerts.begin(UNWRITTEN, "webhook results cannot be written, so webhooks wait")
         else:
-            self._alerts.end(UNWRITTEN, "webhook results are written again")
+            self._alerts.end(UNWRITTEN, "webhook results can be written again")
             self._catch_up()
 
     def _set_alarm(self, at: int | None) -> None:

@@ -89,7 +89,7 @@ class EndpointQueue:
         return self._may_have_untried or self._has_retries(uptime)
 
     def expect(self, *, retries: bool = False) -> None:
-        """Look for new deliveries at the next `choose`.
+        """Look for new deliveries on the next call to `choose`.
 
         With `retries`, look for all pending deliveries that are due.
         """
@@ -120,7 +120,7 @@ class EndpointQueue:
     def choose(self, reader: Reader, uptime: int, room: int) -> Iterator[DueDelivery]:
         """Yield up to `room` deliveries to send now.
 
-        Call `begin` with each delivery before you request the next one.
+        Call `begin` with each delivery before taking the next one.
         """
         if self._starts_backlog:
             self._backlog_end, self._starts_backlog = newest_delivery(reader), False
@@ -157,7 +157,7 @@ class EndpointQueue:
 
         Skips deliveries that are in flight or whose outcome is not recorded yet. Also skips other
         deliveries for the same reservations. Return whether more rows remain, whether any was
-        skipped, and the `seq` up to which no row waits for another one.
+        skipped, and the `seq` up to which no row is waiting for another one.
         """
         skipped = waits = False
         begun = 0

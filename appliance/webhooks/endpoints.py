@@ -73,7 +73,7 @@ def parse_ca(text: str) -> str:
 def parse_pin(text: str) -> bytes:
     """Parse the SHA-256 of a certificate (hex, with or without colons) into 32 bytes.
 
-    Raises ValidationError if `text` has another format.
+    Raises ValidationError if `text` has any other format.
     """
     digits = text.strip().lower().removeprefix("sha256:").replace(":", "")
     if not _PIN.fullmatch(digits):
@@ -90,7 +90,7 @@ _SELECT = """
 
 
 def list_endpoints(reader: Reader) -> list[Endpoint]:
-    """List all endpoints, including deactivated endpoints, oldest first."""
+    """List all endpoints, including deactivated ones, oldest first."""
     return [_endpoint(*row) for row in reader.rows(f"{_SELECT} ORDER BY created_at, id")]
 
 
@@ -163,8 +163,8 @@ def restrict_references(
 ) -> None:
     """Choose whether events contain `externalRef` only for the endpoint's own reservations.
 
-    An endpoint's own reservations are those created with a key of its lineage. The choice applies
-    from the next attempt. Raises NotFound if the endpoint is unknown.
+    An endpoint's own reservations are those created with a key of its lineage. The choice takes
+    effect with the next attempt. Raises NotFound if the endpoint is unknown.
     """
     if get_endpoint(tx, endpoint_id).own_refs != int(own_refs):
         _change(tx, endpoint_id, "endpoint_references_chosen", actor, own_refs=int(own_refs))
@@ -186,9 +186,9 @@ def send_test_event(
 ) -> list[str]:
     """Queue an event with sample data for one endpoint. Return the delivery ids.
 
-    If `endpoint_id` is None, queue it for all endpoints. Deactivated endpoints do not get the
-    event. It does not matter whether an endpoint subscribes to the event type. Raises NotFound if
-    the endpoint is unknown.
+    If `endpoint_id` is None, queue it for all endpoints. Active endpoints get the event even if
+    they do not subscribe to its type. Deactivated endpoints do not get it. Raises NotFound if the
+    endpoint is unknown.
     """
     chosen = list_active_endpoints(tx) if endpoint_id is None else [get_endpoint(tx, endpoint_id)]
     receiving = [endpoint.id for endpoint in chosen if endpoint.active]
@@ -210,7 +210,7 @@ def deactivate_endpoint(tx: Transaction, endpoint_id: str, *, actor: str = CONSO
 def deactivate_by_key(tx: Transaction, endpoint_id: str, key: ApiKey) -> None:
     """Deactivate the endpoint on behalf of an API key. Idempotent.
 
-    Stores an alert if a key of another lineage registered the endpoint. Raises NotFound if the
+    Stores an alert unless a key of the same lineage registered the endpoint. Raises NotFound if the
     endpoint is unknown.
     """
     endpoint = get_endpoint(tx, endpoint_id)
@@ -232,7 +232,7 @@ _OVERLAP_MS = 24 * 3600 * 1000
 def roll_secret(
     tx: Transaction, keyring: Keyring, endpoint_id: str, *, actor: str = CONSOLE
 ) -> str:
-    """Issue and return a new secret. The previous secret also stays in use for 24 hours.
+    """Issue and return a new secret. The previous secret stays in use alongside it for 24 hours.
 
     At most two secrets are in use at a time. If the secret is rolled again within 24 hours, the
     oldest secret is revoked at once. Raises NotFound if the endpoint is unknown.
@@ -267,7 +267,7 @@ def trust_receiver(
 ) -> None:
     """Trust only the authorities in `ca` (see `parse_ca`) or only the certificate with hash `pin`.
 
-    With neither, trust the system's authorities. Verification cannot be disabled. Applies from
+    With neither, trust the system's authorities. Verification cannot be disabled. Takes effect with
     the next connection. Raises NotFound if the endpoint is unknown, and ValidationError if both are
     given or if one is given and the URL is plain http.
     """

@@ -51,7 +51,8 @@ _AGAIN_SECONDS = 1.0
 class Recorder:
     """Collects outcomes for 50 ms, then writes them in one transaction.
 
-    Outcomes that cannot be written stay in memory and are retried every second.
+    If writing them raises Unavailable, the outcomes stay in memory, and the recorder tries again
+    every second. If it raises any other error, they are discarded.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class Recorder:
                 if self._closing.is_set():
                     break
                 if not stuck:
-                    log.warning("webhooks: outcomes cannot be written, so sending pauses")
+                    log.warning("webhooks: outcomes cannot be written, so sending is paused")
                     stuck = True
                     self._on_stuck(stuck)
                 await self._pause(_AGAIN_SECONDS)
@@ -127,7 +128,7 @@ class Recorder:
 
 
 def note_health(alerts: Alerts, record: AttemptRecord) -> None:
-    """Raise or clear the endpoint's alerts. Ignores attempts that are not charged."""
+    """Raise or clear the endpoint's alerts. Failures that the box caused do not count."""
     outcome, id_, skew_s = record.outcome, record.endpoint_id, record.clock_skew_s
     if outcome is None or not outcome.charged:
         return

@@ -121,7 +121,7 @@ def parse_allow_entry(text: str) -> AllowEntry:
 
 
 def _split_port(text: str) -> tuple[str, int | None]:
-    """Split `text` into network and port. Return `text` and None if it has another format."""
+    """Split `text` into network and port. Return `text` and None if it has any other format."""
     found = _WITH_PORT.fullmatch(text)
     if found is None or not 1 <= int(found["port"] or 1) <= 65535:
         return text, None
@@ -164,7 +164,7 @@ class EgressPolicy:
 
 
 _URL_MAX = 2048
-_PRINTABLE = re.compile(r"[!-\[\]-~]+")  # visible ASCII without the backslash
+_PRINTABLE = re.compile(r"[!-\[\]-~]+")  # visible ASCII except the backslash
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
@@ -240,8 +240,8 @@ def _forbidden(receiver: TargetUrl, address: IpAddress | None) -> InvalidWebhook
 def _parse_host(host: str, netloc: str) -> tuple[str, IpAddress | None]:
     """Return the host in canonical form, and as an address if it is an IP address.
 
-    A name whose last label is a number is an IPv4 address in some notation (127.1, 0x7f000001,
-    2130706433). Only the notation with four decimal numbers is accepted.
+    A name whose last label is a number is an IPv4 address, which can be written in several ways
+    (127.1, 0x7f000001, 2130706433). Only four decimal numbers (127.0.0.1) are accepted.
     """
     try:
         if "[" in netloc:
@@ -296,7 +296,7 @@ class EgressGuard:
     def __init__(
         self, policy: EgressPolicy, resolve: Resolve, resolve_new: Resolve | None = None
     ) -> None:
-        """`resolve` looks up hosts for deliveries, and `resolve_new` hosts of new endpoints.
+        """`resolve` looks up hosts for deliveries, and `resolve_new` those of new endpoints.
 
         They are separate, so that slow lookups for new endpoints do not delay deliveries.
         """
@@ -383,9 +383,9 @@ def _look_up(host: str) -> Sequence[IpAddress] | OSError:
 def is_own_address(address: IpAddress) -> bool:
     """Whether this machine has the address, or a public IPv6 address in the same /64 network.
 
-    The kernel sends packets to such an address from the address itself or from its /64 network.
-    That network also contains the venue's router and printers, which the router protects from the
-    internet but not from this machine.
+    When sending to such an address, the kernel picks a source address that is the same or in the
+    same /64 network. That network also contains the venue's router and printers, which the router
+    protects from the internet but not from this machine.
     """
     source = source_address(str(address))
     is_public_six = address.version == 6 and reach_of(address) is Reach.PUBLIC

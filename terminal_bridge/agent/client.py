@@ -150,7 +150,7 @@ class BoxClient:
         return await self._call("GET", "/me")
 
     async def scan(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Send `POST /scans` and return the verdict. The deadline is 2 s, because a guest waits."""
+        """Send `POST /scans` and return the verdict. A guest is waiting, so the deadline is 2 s."""
         return await self._call("POST", "/scans", body, SCAN_SECONDS)
 
     async def sync(self, scans: list[dict[str, Any]], sent_at: str) -> list[dict[str, Any]]:

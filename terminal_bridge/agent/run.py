@@ -43,7 +43,7 @@ def run_bridge(arguments: argparse.Namespace, console: Console) -> int:
         )
     readers = read_bridge_settings(directory.settings_file)
     with directory.lock():
-        load_languages()  # loaded now, because loading takes too long during a scan
+        load_languages()  # load now, because loading would take too long during a scan
         return asyncio.run(_run(arguments, console, directory.root, readers))
 
 

@@ -45,7 +45,7 @@ _A_YEAR = 365 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class PairingRequest:
-    """A pairing request. With `cookie`, the browser stores the token in a cookie.
+    """A pairing request. If `cookie` is true, the browser stores the token in a cookie.
 
     `code` contains the typed digits if `is_typed`, else the secret from a link.
     """

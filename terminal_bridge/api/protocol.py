@@ -90,8 +90,8 @@ def _identify(request: web.Request, role: str) -> Terminal:
 def cookie_name(environment: Environment) -> str:
     """Return the name of the environment's cookie.
 
-    Each environment has its own cookie name, because both use the same host and a browser sends a
-    `__Host-` cookie to all paths of a host.
+    Each environment has its own cookie name, because the environments share a host and a browser
+    sends a `__Host-` cookie to every path on that host.
     """
     return f"__Host-venuebox-terminal{'' if environment.name == 'live' else '-test'}"
 
@@ -182,8 +182,8 @@ async def decide_code(
     """
     database, by_name = environment.database, terminal.may("search")
     read = environment.keyring, environment.name, code
-    # A pass is found quickly through an index, so it is read at once. Typed text may need a slow
-    # search, which runs in a reader thread.
+    # A pass is found quickly through an index, so it is looked up in the event loop. Typed text may
+    # need a slow search, which runs in a reader thread.
     if len(code) >= TEXT_LENGTH:
         reading = database.peek(look_up_code, *read, by_name=by_name)
     else:

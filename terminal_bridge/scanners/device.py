@@ -240,7 +240,7 @@ if TYPE_CHECKING:
     import serial
 
 _WRITE_SECONDS = 1.0
-_DECISION_SECONDS = 10.0  # time limit for a decision, after which the guest gets a grey answer
+_DECISION_SECONDS = 10.0  # time limit for a decision, after which the answer is grey
 _CLOSE_SECONDS = 1.0
 _CHUNK = 4096
 _REASONS = {

@@ -43,7 +43,7 @@ class Answer:
 
 
 Decide = Callable[[str], Coroutine[Any, Any, Answer]]
-ARRIVALS = 1  # number of people admitted per scan, because a turnstile lets one person through
+ARRIVALS = 1  # people admitted per scan, because a turnstile lets one person through at a time
 TROUBLE = Answer("grey", "error", sentence="Incident : scannez de nouveau.")
 
 
@@ -122,7 +122,7 @@ PAUSE_SECONDS = 0.5  # a gap this long ends a code
 ANSWER_PAUSE_SECONDS = 0.5  # pause between two parts of an answer
 FIRST_WAIT, LONGEST_WAIT = 0.25, 5.0  # seconds between attempts to open a device or port
 CODE_MAX = 2048  # in characters, the same limit as for `POST /scans`
-SHORTEST_BY_PAUSE = 4  # in characters; shorter input before a pause is dropped as stray keys
+SHORTEST_BY_PAUSE = 4  # in characters; shorter input before a pause is dropped as stray keystrokes
 _ENDS = b"\r\n\t"
 _FRAMES = b"\x00\x02\x03"  # some scanners send NUL after power-up, or STX and ETX around a code
 

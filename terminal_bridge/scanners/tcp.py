@@ -139,7 +139,7 @@ class TcpReader:
                     return
                 codes = lines.pause()
             else:
-                is_over = not raw  # at the end of input, the last code needs no line end
+                is_over = not raw  # at the end of input, the last code needs no line ending
                 codes = lines.pause() if is_over else lines.feed(raw)
                 connection.received_at = loop.time()
             if lines.dropped:

@@ -31,9 +31,9 @@ class Gate:
         self._clock = clock
         self._key_limit = RateLimit(clock, api.rate_limit_per_minute)
         self._address_limit = RateLimit(clock, api.unauthenticated_per_minute)
-        # When the calls with a key were last written (monotonic, in seconds), by key id.
+        # When each key's calls were last written to the database (monotonic seconds), by key id.
         self._written_at: dict[str, float] = {}
-        # Calls not written yet, by key id: the time of the first (ms since 1970), and their number.
+        # Unwritten calls by key id: the time of the first (ms since 1970), and the number of calls.
         self._unwritten: dict[str, tuple[int, int]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -57,7 +57,7 @@ class Gate:
         return key
 
     def unwritten(self, key_id: str) -> int:
-        """Return the number of calls with a key that are not yet written to the database."""
+        """Return the number of calls with a key that have not yet been written to the database."""
         return self._unwritten.get(key_id, (0, 0))[1]
 
     async def close(self) -> None:

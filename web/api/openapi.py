@@ -78,7 +78,7 @@ class ExampleBooking:
 class _Call:
     """A call's details that are not in openapi.md.
 
-    `refusals` are the errors that this call can return in addition to those that every call can.
+    `refusals` are the errors that this call can return in addition to those common to all calls.
     """
 
     tag: str
@@ -172,7 +172,7 @@ _CALLS: Mapping[str, _Call] = {
 def build_document(
     routes: Sequence[Route], servers: list[Schema], booking: ExampleBooking | None = None
 ) -> Schema:
-    """Return the OpenAPI document for `routes` at `servers`. Its examples contain `booking`.
+    """Return the OpenAPI document for `routes` at `servers`. Its examples use `booking`.
 
     Raises KeyError if openapi.md does not describe a route or a member.
     """
@@ -212,7 +212,7 @@ def describe_servers(base: str, environment: str) -> list[Schema]:
 
 
 def example(name: str, booking: ExampleBooking | None = None) -> Any:
-    """Return the example of an object. For CreateReservation, it contains the given `booking`."""
+    """Return an object's example. The one for CreateReservation uses `booking`, if given."""
     value = deepcopy(_sections()[name].json)
     if name == "CreateReservation" and booking:
         value |= {
@@ -236,7 +236,7 @@ def sample_event(event_type: str) -> Schema:
 def describe_callbacks() -> dict[str, Schema]:
     """Return a callback for each event type. Raises KeyError if a type has no description.
 
-    Callbacks are used instead of the section `webhooks`, because openapi-generator turns that
+    Callbacks are used instead of OpenAPI's `webhooks` section, because openapi-generator turns that
     section into invalid Python and TypeScript.
     """
     return {
@@ -409,8 +409,8 @@ def _delivery(event_type: str) -> Schema:
 def _all_refusals() -> list[ApiError]:
     """Return one error for each error code of the API, sorted by HTTP status."""
     specific = [refusal for call in _CALLS.values() for refusal in call.refusals]
-    # A 405 belongs to no operation, because the document contains only allowed methods. Its code
-    # is listed anyway, because a partner may use another method.
+    # No operation documents a 405, because the document contains only allowed methods. Its code is
+    # listed anyway, because a partner may try another method.
     common = (errors.InvalidJson(), errors.HttpsRequired(), errors.ScopeMissing(scope=""),
               errors.MethodNotAllowed())  # fmt: skip
     shared = [kind() for kinds in _SHARED_RESPONSES.values() for kind in kinds]
@@ -445,7 +445,7 @@ def _shared_responses() -> dict[str, Schema]:
 
 
 def _error_response(name: str, refusals: Sequence[ApiError]) -> Schema:
-    """Return a response with an example of each error. Its description is `name` in openapi.md."""
+    """Return a response with an example of each error and the description `name` in openapi.md."""
     description = _sections()["Responses"].members[name]
     examples = {each.code: {"summary": each.code, "value": each.body()} for each in refusals}
     media = {"schema": _ref("schemas", "Error"), "examples": examples}

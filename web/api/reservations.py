@@ -168,7 +168,7 @@ def _list_item(
 
 
 async def _grant_and_notify(services: Services, key: ApiKey, booking: Booking) -> Granted:
-    """Reserve a table. If the customer is to get an email, send it and store the outcome.
+    """Reserve a table. If the customer should get an email, send it and store the outcome.
 
     If the mail server does not accept the email within 5 s, the outcome is `failed`.
     """

@@ -50,11 +50,11 @@ from appliance.venue.model import (
 from web.guest.card import evening_in_words, refusal_in_words
 from web.portal.forms import read_form
 
-TRAP = "website"  # a hidden form field: people cannot see it, but programs fill it in
+TRAP = "website"  # a hidden form field: people cannot see it, but bots fill it in
 WHOLE_EVENING = "evening"  # the value of the field `when` for the whole evening
 _NEXT_DAYS = 7
-_FASTEST = 2_000  # in ms; a form that is sent faster probably comes from a program
-_OLDEST = 6 * 3_600_000  # in ms; an older form must be sent again
+_FASTEST = 2_000  # in ms; a form submitted faster than this probably comes from a bot
+_OLDEST = 6 * 3_600_000  # in ms; a form older than this must be submitted again
 _TYPED_MAX = 2000
 _SHOWN_TABLES = 5
 _TABLE_ERRORS = (TableTaken, TableNotBookable, TableNotFound, GuestsOutOfRange)
@@ -222,8 +222,8 @@ def parse_party(text: str, otherwise: int) -> int:
 def new_token(environment: Environment) -> str:
     """Return a token for a new form.
 
-    The token contains the form's id. The id includes the current time, which shows later how long
-    the form was open.
+    The token contains the form's id, which includes the current time. The box later uses this
+    time to determine how long the form was open.
     """
     database = environment.database
     return environment.keyring.form_token(database.tokens.new_id(database.clock.now()))
@@ -250,7 +250,7 @@ def find_errors(form: BookingForm, language: Language) -> dict[str, str]:
 
 
 def find_doubt(form: BookingForm, language: Language) -> str | None:
-    """Return a message if the form is stale or may have been sent by a program.
+    """Return a message if the form is stale or may have been submitted by a bot.
 
     Otherwise, return None.
     """

@@ -106,7 +106,7 @@ def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
     reservation, table = opened.reservation, opened.table
     starts = None if reservation.slot is None else reservation.starts
     starts_on, tonight = start_date(reservation), opened.tonight
-    if opened.day - tonight != timedelta(1):  # "Tomorrow" would be wrong for 00:30 the day after
+    if opened.day - tonight != timedelta(1):  # 00:30 after tomorrow's evening is not "tomorrow"
         tonight += starts_on - opened.day
     evening, day = evening_in_words(starts_on, tonight, language, starts)
     headline, notice = _HEADLINES.get(reservation.status), _NOTICES.get(reservation.status)

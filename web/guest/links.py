@@ -137,7 +137,7 @@ def _open(
 ) -> OpenedLink | None:
     """Return the reservation, or None if it does not exist.
 
-    If `device_hash` is given, also return None unless that browser has stored the reservation.
+    If `device_hash` is given, also return None if that browser has not stored the reservation.
     """
     reservation = find_reservation(reader, reservation_id)
     table = find_table(reader, reservation.table_id) if reservation else None
@@ -192,9 +192,10 @@ def find_device(request: web.Request) -> Device | None:
 
 
 def device_for(request: web.Request) -> Device | None:
-    """Return the browser that the request's cookie identifies, or else a new one for `keep_device`.
+    """Return the browser that the request's cookie identifies, or else a new one.
 
-    Return None if the browser has no cookie and plain http prevents setting one.
+    The response must set a new one's cookie with `keep_device`. Returns None if the browser has no
+    cookie and plain http prevents setting one.
     """
     device = find_device(request)
     if device is not None or not request.app[SECURE].is_private(request):

@@ -44,11 +44,11 @@ from web.portal.forms import read_form
 async def claim_page(request: web.Request) -> web.Response:
     """`GET|POST /claim-guest/{token}`: show the reservation, or store it in this browser.
 
-    A GET shows a button. The form may also correct the guest's details. Sending the form again gets
-    the same response.
+    A GET shows a button. The form may also correct the guest's details. Submitting the form again
+    returns the same response.
     """
     opened = await open_link(request, Keyring.read_claim_token)
-    if request.method != "POST":  # HEAD only shows the page too
+    if request.method != "POST":  # HEAD, like GET, only shows the page
         return _show_form(request, "guest/claim.html", opened)
     device = device_for(request)
 
@@ -127,7 +127,7 @@ async def my_reservations(request: web.Request) -> web.Response:
 async def my_reservation(request: web.Request) -> web.Response:
     """`GET|POST /me/{id}`: show a stored reservation, or correct the guest's details."""
     opened = await open_mine(request)
-    if request.method != "POST":  # HEAD only shows the page too
+    if request.method != "POST":  # HEAD, like GET, only shows the page
         return _show_form(request, "guest/my_reservation.html", opened)
 
     def store(tx: Transaction, correction: Correction | None) -> Reservation | None:
@@ -199,7 +199,7 @@ async def _correct(
 ) -> tuple[ApiError | None, Correction | None]:
     """Read the correction from the form, if the request has a form, and store it.
 
-    Return (error, correction). The error is None if nothing was refused. Raises RateLimited.
+    Return (error, correction). The error is None on success. Raises RateLimited.
     """
     correction = None
     try:

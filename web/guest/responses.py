@@ -47,7 +47,7 @@ class GuestLimits:
         self._booked_from: Callable[[str], set[str]] = lru_cache(_MOST_ADDRESSES)(lambda _: set())
 
     def count_post(self, request: web.Request) -> None:
-        """Count a form that a guest has sent."""
+        """Count a form that a guest has submitted."""
         self._posts.spend(request.app[CALLER_OF](request))
 
     def count_booking(self, request: web.Request) -> tuple[set[str], int]:

@@ -60,7 +60,7 @@ async def check_address(request: web.Request, _form: Form) -> web.StreamResponse
     """`POST /portal/box/address/test`: check that the public address leads to this box.
 
     The check fails if it takes longer than 6 s. If the last attempt to obtain a certificate failed,
-    the box also tries again to obtain one.
+    the box also tries to obtain one again.
     """
     await request.app[OUTSIDE].check()
     await asyncio.to_thread(_retry_certificate, request.app[BOX])

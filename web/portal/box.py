@@ -258,7 +258,7 @@ def waits_for_restart(request: web.Request) -> bool:
 
 
 def next_settings(request: web.Request) -> Settings:
-    """Return the settings that apply after a pending restart, or else the active settings."""
+    """Return the settings that a pending restart will apply, or else the active settings."""
     return saved_settings(request) if waits_for_restart(request) else request.app[BOX].settings
 
 
@@ -320,9 +320,9 @@ async def save_changes(
 ) -> web.Response:
     """Write the changed settings to settings.toml, and redirect to `page`.
 
-    The names of these settings are recorded in the audit log. Raises ChangedMeanwhile if one of the
-    settings in `shown` has changed since the form showed it, and ValidationError if a value is
-    invalid or the file cannot be read or edited.
+    The names of the changed settings are recorded in the audit log. Raises ChangedMeanwhile if one
+    of the settings in `shown` has changed since the form showed it, and ValidationError if a value
+    is invalid or the file cannot be read or edited.
     """
     file = request.app[BOX].directory.settings_file
     async with request.app[SAVED].lock:
@@ -359,7 +359,8 @@ def _field_error_of(changes: Iterable[str], failure: str) -> ValidationError:
 async def steps_of(request: web.Request) -> list[tuple[str, bool]]:
     """Return the setup steps as (name, is done) pairs.
 
-    The list is empty if all steps are done, in the test environment, and for staff except owners.
+    The list is empty if all steps are done, in the test environment, and for staff who are not
+    owners.
     """
     live = request[LIVE]
     if request[ENVIRONMENT] is not live or not staff_of(request).may("owner"):

@@ -80,8 +80,8 @@ def find_copies(box: Box) -> CopyRecord:
     return record if record.target == box.settings.backup.target else CopyRecord()
 
 
-# Time in seconds that a page waits for the checks. If they take longer, their results appear after
-# a reload.
+# How many seconds a page waits for the checks. If they take longer, their results appear after the
+# page is reloaded.
 _DEADLINE = 8.0
 _FRESH_MS = 60_000
 

@@ -148,7 +148,7 @@ def _read_delivery(reader: Reader, delivery_id: str) -> dict[str, object]:
 
 
 def _request_text(reader: Reader, story: DeliveryStory, endpoint: Endpoint) -> dict[str, object]:
-    """Return the latest failed request, or else the request as it would be sent now, as text.
+    """Return the text of the latest failed request, or else of the request as it would be sent now.
 
     Its `kind` is one of:
 
@@ -159,7 +159,7 @@ def _request_text(reader: Reader, story: DeliveryStory, endpoint: Endpoint) -> d
       body.
     - `next`: this is the next request, and nothing has been delivered yet.
 
-    For a request that would be sent now, the template itself writes the headers, for `receiver`.
+    For the last three kinds, the template itself writes the headers, based on `receiver`.
     """
     if story.failed_request is not None:
         at, request = story.failed_request

@@ -132,7 +132,7 @@ def _columns(
 
 
 def _present(columns: tuple[_Column, ...], day: date, now: int, zone: ZoneInfo) -> str | None:
-    """Return the start of the first slot that has not ended at `now`, or else of the last slot."""
+    """Return the start of the first slot that has not ended by `now`, or else of the last slot."""
     for column in columns:
         if column.holds is not None and now < minute_of(day, column.holds[1], zone):
             return column.start

@@ -255,7 +255,7 @@ _Act = Callable[[], Awaitable[web.StreamResponse]]
 
 
 class Once:
-    """Stores each session's responses to recent forms, and its new secrets until they are shown.
+    """Stores each session's responses to recent forms, and new secrets until they are shown.
 
     Entries are kept in memory only and expire after two minutes. This way, secrets never appear in
     a URL, a file or a log.

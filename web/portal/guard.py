@@ -35,7 +35,10 @@ T = TypeVar("T")
 
 
 def guarded(route: PortalRoute, services: Services, live: Environment) -> Handler:
-    """Wrap the route's handler in the access check. `live` stores all staff accounts."""
+    """Wrap the route's handler in the access check.
+
+    `live` is the live environment, which stores all staff accounts.
+    """
 
     async def handle(request: web.Request) -> web.StreamResponse:
         request[ENVIRONMENT] = services.environment
@@ -151,7 +154,7 @@ def _recheck(request: web.Request, live: Environment, role: str) -> None:
 
 
 async def _record_use(live: Environment, session: Session) -> None:
-    """Record the session's last use at most once a minute."""
+    """Record when the session was last used, at most once a minute."""
     if session.is_due_for_touch(live.database.clock.now()):
         with suppress(Unavailable):  # pages must stay readable when the disk is full
             await live.database.write(touch_session, session.id)
@@ -175,7 +178,7 @@ class Passwords:
     """Hashes passwords one at a time, because each hash needs 64 MiB and a whole CPU core."""
 
     def __init__(self) -> None:
-        # The default parameters are the second option that RFC 9106 recommends, with 64 MiB.
+        # The default parameters are the second recommended option in RFC 9106, which uses 64 MiB.
         self._hasher = argon2.PasswordHasher()
         self._lock = asyncio.Lock()
         self._unknown_browsers = 0

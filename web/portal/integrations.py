@@ -238,7 +238,7 @@ def _show_once(request: web.Request, path: str, subject: str, secret: str) -> we
 
 
 def _scopes_kind(key: ApiKey) -> str:
-    """Return which scopes the key has: `all`, `read` (read-only) or `chosen` (a selection)."""
+    """Return the key's kind of scopes: `all`, `read` (read-only) or `chosen` (a selection)."""
     if key.scopes == SCOPES:
         return "all"
     return "read" if key.scopes == READ_ONLY_SCOPES else "chosen"
@@ -256,7 +256,7 @@ def _scopes(form: Form) -> tuple[str, ...]:
 
 
 def _counted(request: web.Request, key: ApiKey, use: KeyUse) -> KeyUse:
-    """Return `use` plus the calls that are counted in memory but not written to the database."""
+    """Return `use` plus the calls counted in memory but not yet written to the database."""
     more = request[SERVICES].gate.unwritten(key.id)
     return KeyUse(use.today + more, use.week + more)
 
@@ -294,7 +294,7 @@ async def create_endpoint(request: web.Request, form: Form) -> web.Response:
 async def show_endpoint(request: web.Request) -> web.Response:
     """`GET …/endpoints/{id}`: show an endpoint's state, settings and latest deliveries.
 
-    If the certificate form was rejected, it is shown open, with the entered values.
+    If the certificate form was rejected, it is shown expanded, with the entered values.
     """
     endpoint_id = id_of(request)
     values = await request[ENVIRONMENT].database.read(_read_endpoint, endpoint_id)
@@ -391,9 +391,9 @@ def _fingerprint(endpoint: Endpoint) -> str:
 
 
 async def trust_one(request: web.Request, form: Form) -> web.Response:
-    """`POST …/trust`: set what an endpoint's TLS certificate is checked against.
+    """`POST …/trust`: choose how an endpoint's TLS certificate is verified.
 
-    The choices are the system's authorities, an uploaded authority or a fingerprint.
+    It is checked against the system's authorities, an uploaded authority or a fingerprint.
     """
     which = form.one_of("which", ("system", "ca", "pin"))
     ca = parse_ca(form.lines("ca", _CA_MAX)) if which == "ca" else None

@@ -56,7 +56,7 @@ _OPEN = frozenset({"requested", "pending", "partial", "confirmed"})
 
 
 class _NotAdmitted(Declined):
-    """Raised if a check-in is rejected, but staff can override this by giving a reason."""
+    """Raised if a check-in is rejected, but staff can override the rejection by giving a reason."""
 
 
 async def show_reservation(request: web.Request) -> web.Response:

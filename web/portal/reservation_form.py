@@ -77,8 +77,8 @@ async def show_new(request: web.Request) -> web.Response:
     text = typed.get("guests", "")
     guests = int(text) if text.isdecimal() and len(text) <= _GUESTS_DIGITS_MAX else None
     offer = await environment.database.read(_offer, typed, guests)
-    # If the chosen table is not free, the form keeps its id, and selects the table again as soon as
-    # it is free.
+    # If the chosen table is not free, the form keeps the table's id, and selects the table again as
+    # soon as it is free.
     wanted = typed.get("table") or typed.get("wanted", "")
     values = {
         "typed": typed,

@@ -60,8 +60,8 @@ async def show_list(request: web.Request) -> web.Response:
 def _read_wanted(request: web.Request, tonight: date) -> Wanted:
     """Return the filters in the URL. Without filters, select tonight and all later evenings.
 
-    Unknown statuses, sources and orders are ignored. Raises InvalidDate if a date is invalid, and
-    InvalidDateRange if `from` is after `to`.
+    Unknown statuses, sources and sort orders are ignored. Raises InvalidDate if a date is invalid,
+    and InvalidDateRange if `from` is after `to`.
     """
     form = Form(request.query)
     first, last = _read_date(form, "from"), _read_date(form, "to")

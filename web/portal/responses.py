@@ -18,7 +18,7 @@ from web.portal.navigation import SAFE, areas_for, nearest_page, same_page
 from web.rendering import LANGUAGES, render
 
 HEADERS = page_headers(img_src="'self' data:")
-_WRITE_SECONDS = 5.0  # limit per write, because a browser that reads nothing delays a shutdown
+_WRITE_SECONDS = 5.0  # limit per write, because a browser that reads nothing would delay a shutdown
 
 
 class Declined(Exception):
@@ -110,7 +110,7 @@ def problem_page(request: web.Request, refusal: ApiError | Declined) -> web.Resp
 
 
 def refusal_text(refusal: ApiError | Declined, language: Language) -> str:
-    """Return the error message in `language`. If a field is wrong, this is the rule it breaks."""
+    """Return the error message in `language`. For an invalid field, this is the rule it breaks."""
     if isinstance(refusal, Declined):
         return refusal.sentence
     rule = refusal.rule if isinstance(refusal, ValidationError) else None

@@ -58,7 +58,7 @@ def _public_page(
 ) -> web.Response:  # fmt: skip
     """Return a page for visitors who are not signed in.
 
-    If there is an error `refusal`, the page shows it and has its status and headers.
+    If `refusal` is an error, the page displays it, and the response uses its status and headers.
     """
     if refusal is None:
         return page(request, template, {**values, "problem": None})

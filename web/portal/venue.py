@@ -154,7 +154,7 @@ async def show_table(request: web.Request) -> web.Response:
 
 
 async def edit(request: web.Request, form: Form) -> web.Response:
-    """`POST …/tables/{id}`: save the table, or ask to confirm if reservations are affected."""
+    """`POST …/tables/{id}`: save a table, or ask for confirmation if reservations are affected."""
     table_id, seen = id_of(request), form.text("seen", 64)
     entry = form.fill(request[ENVIRONMENT].database.peek(get_table, table_id))
     entry = replace(entry, name=entry.name or entry.number)
@@ -188,14 +188,17 @@ async def add_one_slot(request: web.Request, form: Form) -> web.Response:
 
 
 async def edit_one_slot(request: web.Request, form: Form) -> web.Response:
-    """`POST …/slots/{id}`: save the slot, or ask to confirm if reservations are affected."""
+    """`POST …/slots/{id}`: save a slot, or ask for confirmation if reservations are affected."""
     return await _save_or_ask(
         request, "/venue/slots", edit_slot, id_of(request), form.text("seen", 64), _slot(form)
     )
 
 
 async def remove_one_slot(request: web.Request, form: Form) -> web.Response:
-    """`POST …/slots/{id}/remove`: remove a slot, or ask to confirm if reservations are affected."""
+    """`POST …/slots/{id}/remove`: remove a slot, or first ask for confirmation.
+
+    Asks for confirmation if reservations are affected.
+    """
     seen = form.text("seen", 64)
     return await _save_or_ask(request, "/venue/slots", remove_slot, id_of(request), seen)
 
@@ -207,7 +210,7 @@ async def show_closings(request: web.Request) -> web.Response:
 
 
 async def close(request: web.Request, form: Form) -> web.Response:
-    """`POST …/closings`: add a closing, or ask to confirm if reservations are affected."""
+    """`POST …/closings`: add a closing, or ask for confirmation if reservations are affected."""
     first = parse_date(form.text("first", 10))
     last = parse_date(form.text("last", 10)) if form.text("last", 10) else first
     if first is None or last is None:
@@ -312,7 +315,7 @@ async def _write(request: web.Request, action: Callable[..., T], *args: object) 
     result = await environment.database.write(action, *args)
     after = await environment.database.read(_parts)
     if environment is box.live and after != before:
-        with suppress(ApiError):  # reservations in test may prevent the change
+        with suppress(ApiError):  # the test environment's reservations may prevent it
             await box.test.database.write(_repeat_in_test, before, after)
     return result
 

@@ -29,7 +29,7 @@ _NO_HTTPS = (
 _RETRY_SECONDS = (0.5, 3.0)
 _RETRY_REFUSED_SECONDS = (60.0, 90.0)
 _READ_AGAIN_SECONDS = (30.0, 60.0)
-_QUIET_SECONDS = 30.0  # time offline before the alert; restarting the relay takes less
+_QUIET_SECONDS = 30.0  # time offline before the alert is raised; restarting the relay takes less
 
 ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 
@@ -131,13 +131,13 @@ class RelayClient:
         return _RETRY_SECONDS
 
     async def _pause(self, seconds: tuple[float, float]) -> None:
-        """Wait for `_changed`, or for a random time, so that boxes do not all connect at once."""
+        """Wait for `_changed`, or for a random time so that boxes do not all connect at once."""
         with suppress(TimeoutError):
             async with asyncio.timeout(random.uniform(*seconds)):  # noqa: S311 - not a secret
                 await self._changed.wait()
 
     async def _put(self, name: str | None, detail: str = "") -> None:
-        """Store the alert `name` and clear the client's other alerts. None clears all alerts."""
+        """Store the alert `name`, if any, and clear all other alerts of the client."""
         database = self._box.live.database
         stored = {
             each.name: each for each in database.peek(list_alerts) if each.name.startswith(_ALERTS)

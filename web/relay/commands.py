@@ -101,7 +101,7 @@ def serve(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def invite(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Print a one-time code with which a box joins.
+    """Print a one-time code that lets a box join.
 
     Raises OperatorError if the name is invalid or no relay has run here.
     """
@@ -133,7 +133,7 @@ def revoke(arguments: argparse.Namespace, console: cli.Console) -> int:
     root = _root(arguments, console)
     if not Enrolments(root).revoke(arguments.name.lower()):
         raise OperatorError(
-            f"there is no box {arguments.name}. Run venuebox relay list to see the boxes."
+            f"there is no box named {arguments.name}. Run venuebox relay list to see the boxes."
         )
     wake_box(DataDirectory(root).wakeup_pipe)
     return 0
@@ -200,8 +200,8 @@ async def join_relay(root: Path, invitation: Invitation) -> None:
                 "Check the relay's address before you try again."
             ) from None
         raise OperatorError(
-            "the relay refuses this code, because it was used, has expired or was replaced. Ask "
-            "for a new one."
+            "the relay refuses this code, because it has been used, has expired or has been "
+            "replaced. Ask for a new one."
         ) from None
     except (OSError, TimeoutError, UnicodeError, asyncssh.Error) as error:
         raise OperatorError(

@@ -61,7 +61,7 @@ async def join(invitation: Invitation) -> Access:
 
 
 class Dialled(asyncssh.SSHClient):
-    """A connection to the relay. Over it, the box receives the requests for its host name.
+    """A connection to the relay, over which the box receives the requests for its host name.
 
     `lost` is done when the connection has ended.
     """
@@ -107,8 +107,8 @@ async def dial(
     address and returns whether to accept the connection. Raises the same exceptions as `join`, and
     OperatorError if the key is damaged.
     """
-    # The open channels, and the closed ones whose end the relay has not confirmed yet. The library
-    # keeps both in memory.
+    # The open channels, and closed channels that the relay has not yet confirmed as closed. The
+    # library keeps both in memory.
     channels: set[_Session] = set()
 
     def accepting(factory: ProtocolFactory) -> _Accept:
@@ -135,8 +135,8 @@ async def dial(
 def is_believable(caller: str, trusted_proxies: Networks) -> bool:
     """Return whether to accept a connection from `caller`, the address that the relay reports.
 
-    Rejects loopback addresses and trusted proxies. The box gives them more rights than a caller
-    from outside may have.
+    Rejects loopback addresses and trusted proxies, because the box gives them more rights than a
+    caller from outside may have. Also rejects addresses that no caller can have.
     """
     address = address_of(caller)
     if address is None or is_in(caller, trusted_proxies):

@@ -123,10 +123,10 @@ class Enrolments:
         return [pending for pending in found if now < pending.ends_at]
 
     def invite(self, name: str, secret: bytes, ends_at: int) -> Invitation:
-        """Store an invitation that is valid until `ends_at`. Raises OperatorError for a bad name.
+        """Store an invitation that is valid until `ends_at`.
 
         An earlier invitation for this name becomes invalid. A box that is enrolled under the name
-        keeps it until the invitation is used.
+        keeps it until the invitation is used. Raises OperatorError if `name` is not a host name.
         """
         if not is_name(name):
             raise OperatorError(

@@ -8,7 +8,7 @@ import re
 
 HEAD_MAX = 16 * 1024  # maximum bytes of a hello or an http head; larger ones are refused
 _HANDSHAKE, _CLIENT_HELLO, _SERVER_NAME, _HOST_NAME = 22, 1, 0, 0
-_RECORDS_MAX = 16  # browsers send one or two; joining thousands would take too long
+_RECORDS_MAX = 16  # browsers send one or two TLS records; joining thousands would take too long
 _RECORD_HEADER, _RECORD_MAX, _MESSAGE_HEADER = 5, 1 << 14, 4
 _LABEL = r"(?!-)[a-z0-9-]{1,63}(?<!-)"
 _NAME = re.compile(rf"(?:{_LABEL}\.)+(?!\d+\Z){_LABEL}", re.ASCII)

@@ -134,9 +134,10 @@ _COUNTERS = {
 
 
 def build_status(boxes: Boxes, router: Router, token: str) -> web.Application:
-    """Build the application. A request must come from this machine or contain `token`.
+    """Build the status page's application.
 
-    If `token` is "", only requests from this machine are answered.
+    A request must come from this machine or contain `token`. If `token` is "", only requests from
+    this machine are answered.
     """
     template = make_templates().get_template("relay.html")
 

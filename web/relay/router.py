@@ -1,4 +1,4 @@
-"""The relay's public side: find the box that a connection is for, and forward the data.
+"""The relay's public side: find the right box for each connection, and forward the data.
 
 The first bytes of a connection contain the box's host name. TLS is forwarded unchanged; the relay
 has no key to decrypt it. Plain http is redirected to https, except for ACME challenges.
@@ -34,7 +34,7 @@ _HEAD_SECONDS = 5.0  # for the first bytes of a connection
 _IDLE_SECONDS = 600.0  # without traffic
 _CLOSING_SECONDS = 5.0
 _OPEN_SECONDS = 30.0  # for a box to accept a channel, even over a slow and busy line
-_CONFIRM_SECONDS = 60.0  # for a box to confirm the end of a channel, over such a line too
+_CONFIRM_SECONDS = 60.0  # for a box to confirm that a channel is closed, even over such a line
 # Fatal TLS alerts: unrecognized_name for a name that is not enrolled, internal_error otherwise.
 _UNKNOWN_NAME, _AWAY = b"\x15\x03\x03\x00\x02\x02\x70", b"\x15\x03\x03\x00\x02\x02\x50"
 
@@ -45,13 +45,14 @@ class Router:
     def __init__(self, boxes: Boxes, limit: ConnectionLimit, rate: RateLimit) -> None:
         """Create the router.
 
-        `limit` limits the open connections from each client address, and `rate` the new ones per
-        minute.
+        `limit` limits the open connections from each client address, and `rate` limits its new
+        connections per minute.
         """
         self._boxes, self._limit, self._rate = boxes, limit, rate
         each = boxes.limits.connections
         self._callers = defaultdict[str, ConnectionLimit](
-            # One address may use half, because many guests may share it behind carrier NAT.
+            # One address may use half of a box's limit, because many guests may share it behind
+            # carrier NAT.
             lambda: ConnectionLimit(each, per_address=max(1, each // 2))
         )
         self._tasks: set[asyncio.Task[None]] = set()
@@ -116,7 +117,8 @@ class Router:
             raise BadHead
         if method == "GET" and target.startswith(_CHALLENGES):
             try:
-                # Send a new request, so that nothing else from the caller reaches the box.
+                # Build a new request instead of forwarding the caller's, so that only the parts
+                # copied here reach the box.
                 head = f"GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
                 await self._pass_on(host, HTTP_PORT, head.encode(), None, writer)
             except (_Refused, asyncssh.ChannelOpenError):
@@ -158,7 +160,7 @@ class Router:
         Without a `reader`, nothing but `head` is sent to the box.
         """
         connection, traffic = self._boxes.connection(name), self._boxes.traffic[name]
-        # `open` also counts closed channels whose end the box has not confirmed yet.
+        # `open` also counts closed channels that the box has not yet confirmed as closed.
         is_full = traffic.open >= 2 * self._boxes.limits.connections
         if connection is None or is_full or not self._callers[name].enter(writer.transport):
             traffic.refused += 1
@@ -208,7 +210,7 @@ class Router:
 async def _close(
     opening: asyncio.Future[Channel], connection: asyncssh.SSHServerConnection, traffic: Traffic
 ) -> None:
-    """Close the channel. When the box has confirmed this, stop counting the channel.
+    """Close the channel, and stop counting it once the box has confirmed this.
 
     If the box does not confirm it in time, close the box's connection, because the library would
     otherwise keep the channel.

@@ -40,7 +40,7 @@ _LOGIN_SECONDS = 10
 _KEEPALIVE_SECONDS, _KEEPALIVE_MISSES = 10, 2
 _WATCH_SECONDS = 1.0
 _ASK_SECONDS = 15.0  # for a box to ask for its connections; the box itself gives up after 10 s
-# The relay disconnects a box if more bytes wait to be sent to it than this number times the box's
+# The relay disconnects a box if the unsent bytes queued for it exceed this number times the box's
 # connection limit. A box's window for one channel is 128 KiB.
 _UNSENT_PER_CONNECTION = 320 * 1024
 # The window is small, because data queued on a box's slow line would delay its later responses.
@@ -67,7 +67,7 @@ class Traffic:
     open: int = 0
     connections: int = 0
     refused: int = 0
-    bytes_in: int = 0  # from the public to the box
+    bytes_in: int = 0  # from the public side to the box
     bytes_out: int = 0
     dials: int = 0
     connected_at: int | None = None  # ms since 1970
@@ -77,7 +77,7 @@ class Traffic:
         """Count `count` more bytes, and wait as needed to stay below `rate` bytes per second."""
         setattr(self, direction, getattr(self, direction) + count)
         now = asyncio.get_running_loop().time()
-        # After a pause, the bytes that the rate allows in one second pass without a wait.
+        # After an idle period, up to one second's worth of bytes passes without a wait.
         self._free_at = max(self._free_at, now - 1.0) + count / rate
         if self._free_at > now:
             await asyncio.sleep(self._free_at - now)
@@ -269,7 +269,7 @@ async def listen_for_boxes(
     boxes: Boxes, listener: socket.socket, key: asyncssh.SSHKey, files: FilesFactory
 ) -> asyncssh.SSHAcceptor:
     """Start the SSH server with the host key `key`. `files` creates a session's SFTP server."""
-    # Log lines below this level contain user names. A joining box's user name contains a secret.
+    # Log messages below this level contain user names. A joining box's user name contains a secret.
     asyncssh.set_log_level(logging.ERROR)
     return await asyncssh.listen(
         sock=listener, server_factory=partial(BoxConnection, boxes), server_host_keys=[key],

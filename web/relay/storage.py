@@ -43,7 +43,7 @@ class Stage(msgspec.Struct, frozen=True):
 
     version: str
     share: int
-    ignored: list[str] = []  # boxes whose update failed before staging; not counted
+    ignored: list[str] = []  # boxes whose update failed before the release was staged; not counted
 
 
 def stage_release(
@@ -213,7 +213,7 @@ class BoxFiles(asyncssh.SFTPServer):
         return data
 
     async def write(self, file_obj: object, offset: int, data: bytes) -> int:
-        """Write within the box's rate limit. Refuses if the quota or the disk is used up."""
+        """Write within the box's rate limit. Fails if the quota is reached or the disk is full."""
         await self._traffic.spend("bytes_in", len(data), self._rate)
         self._check()
         handle = cast("IO[bytes]", file_obj).fileno()
@@ -221,10 +221,10 @@ class BoxFiles(asyncssh.SFTPServer):
         if growth > 0:
             quota = max(self._boxes.limits.backup_bytes, _REPORT_BYTES)
             if used_bytes(self._folder) + growth > quota:
-                _refuse(f"the {quota >> 20} MB for backups of this box are used up")
+                _refuse(f"this box has used all of its {quota >> 20} MB for backups")
             disk = os.fstatvfs(handle)
             if disk.f_bavail * disk.f_frsize - growth < _FREE_LEAST:
-                _refuse("the disk of the relay is full")
+                _refuse("the relay's disk is full")
         return cast("int", super().write(file_obj, offset, data))
 
     async def rename(self, oldpath: bytes, newpath: bytes) -> None:
@@ -242,7 +242,7 @@ class BoxFiles(asyncssh.SFTPServer):
         await asyncio.to_thread(sync, self._folder)
 
     async def scandir(self, path: bytes) -> AsyncIterator[asyncssh.SFTPName]:
-        """Yield the files in the folder. Does not keep the folder open between two files."""
+        """Yield the files in the folder. Does not keep the folder open between files."""
         self.map_path(path)
         for name, size in _sizes(self._folder).items():
             yield asyncssh.SFTPName(os.fsencode(name), attrs=asyncssh.SFTPAttrs(size=size))
