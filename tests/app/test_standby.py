@@ -116,6 +116,15 @@ async def test_one_tap_takes_over_and_tells_the_address_of_the_other_box(page, w
     await page.standby_server.taken_over.wait()
 
 
+async def test_the_second_of_two_taps_tells_that_the_box_took_over(page, world):
+    fields = {"code": world.source.code, "off": "yes"}
+
+    taps = await asyncio.gather(press(page, **fields), press(page, **fields))
+
+    assert taps == [200, 200]
+    await page.standby_server.taken_over.wait()
+
+
 async def test_the_code_may_be_typed_in_groups(page, world):
     code = world.source.code
     assert await press(page, code=f"{code[:5]} {code[5:]}", off="yes") == 200
