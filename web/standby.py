@@ -290,17 +290,16 @@ def _find_source(
     arguments: argparse.Namespace, console: Console, directory: DataDirectory
 ) -> Source:
     """Return the source of the backups. With --from, first store it and the recovery key."""
+    if arguments.source is not None:
+        key = ask_key(arguments.key)
+        backup = replace(console.settings(directory).backup, target=arguments.source)
+        return set_up(directory, backup, key)
     source = read_source(directory.root)
-    if arguments.source is None:
-        if source is None:
-            raise OperatorError(
-                f"{directory.root} is not a standby yet. Specify the backup target with --from."
-            )
-        return source
-    key = find_recovery_key(directory) if source is not None and arguments.key is None else None
-    key = key or ask_key(arguments.key)
-    backup = replace(console.settings(directory).backup, target=arguments.source)
-    return set_up(directory, backup, key)
+    if source is None:
+        raise OperatorError(
+            f"{directory.root} is not a standby yet. Specify the backup target with --from."
+        )
+    return source
 
 
 def _take_over(arguments: argparse.Namespace, console: Console, directory: DataDirectory) -> int:
