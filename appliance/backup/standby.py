@@ -199,6 +199,7 @@ class Standby:
         except OperatorError as error:
             self._unusable[path.name] = str(error)
             raise
+        path.chmod(0o600)  # as the box's own backups, so that its doctor does not complain later
         make_folder(self._folder)
         path.replace(self._folder / path.name)
         self.state = replace(self.state, ready=ready)

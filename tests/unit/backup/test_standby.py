@@ -117,6 +117,7 @@ def test_a_new_backup_is_fetched_once_and_proven(world):
     assert (state.ready.file, state.ready.reservations, state.trouble) == (name, GUESTS, "")
     assert world.shelf.calls.count(("get", name)) == 1
     assert world.kept == [name]
+    assert (world.directory.root / "backups" / name).stat().st_mode & 0o077 == 0
 
 
 def test_newer_backups_replace_older_ones(world):
