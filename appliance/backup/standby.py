@@ -294,7 +294,11 @@ def claim(
     Raises Refused in the same cases as `Standby.take_over`, and OperatorError if the box is
     running.
     """
-    with directory.lock():
+    running = (
+        f"a box already runs in {directory.root}. If it serves, nothing is left to do. Otherwise "
+        "stop it, then try again."
+    )
+    with directory.lock(running):
         refuse_while_serving(live, state, clock.now(), force=force)
         other = state.marker.installation if state.marker else None
         fence.renew_installation(directory.root, Tokens(), clock.now(), other, confirmed=True)

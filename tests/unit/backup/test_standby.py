@@ -326,6 +326,7 @@ async def test_a_box_is_put_back_by_force_without_the_target(world, target):
 
 
 def test_a_box_that_runs_is_not_put_back(world):
-    with world.made.directory.lock(), pytest.raises(OperatorError):
+    told = "nothing is left to do"
+    with world.made.directory.lock(), pytest.raises(OperatorError, match=told):
         claim(world.made.directory, State(), [], world.clock, force=True)
     assert read_installation(world.made.root) == world.installation
