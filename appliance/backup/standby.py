@@ -315,8 +315,14 @@ def record_lost(directory: DataDirectory, marker: fence.Marker | None) -> Lost:
             path = directory.database("live")
             with contextlib.closing(open_connection(path, writable=False)) as connection:
                 [[last]] = connection.execute("SELECT coalesce(max(seq), 0) FROM event")
-            events = [event for event in marker.events if event.seq > last]
-            lost = Lost(events, events[0].seq - last - 1 if events else 0, marker.at)
+                first = marker.events[0].seq if marker.events else last
+                columns = "SELECT seq, type, reservation_id, occurred_at FROM event"
+                rows = connection.execute(f"{columns} WHERE seq >= ?", (first,))
+                restored = {fence.Event(*row) for row in rows}
+            # Do not compare only the numbers: after a take-over, two boxes give the same ones.
+            events = [event for event in marker.events if event not in restored]
+            unknown = max(events[0].seq - last - 1, 0) if events else 0
+            lost = Lost(events, unknown, marker.at)
         atomic_write(directory.root / LOST_FILE, _lost_as_json(lost).encode())
     except (OSError, apsw.Error) as error:
         log.warning("standby: %s was not written: %s", LOST_FILE, error)

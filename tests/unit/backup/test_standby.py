@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -31,6 +32,7 @@ from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.settings import BackupSettings
 from appliance.core.tokens import Tokens
+from appliance.database.connection import open_connection
 from appliance.database.integrity import describe_venue
 from tests.unit.backup.making import KEY, a_box_with_guests, a_maker
 from tests.unit.backup.shelf import Shelf
@@ -255,8 +257,13 @@ def test_the_box_that_took_over_is_later_than_any_that_was_seen(world):
 
 
 def test_the_events_after_the_backup_are_told_with_the_ids_that_partners_know(world):
-    events = [Event(seq, "reservation.created", f"r{seq}", 1_000) for seq in range(1, 40)]
-    world.report(*events)
+    path = world.made.directory.database("live")
+    with closing(open_connection(path, writable=False)) as connection:
+        rows = connection.execute("SELECT seq, type, reservation_id, occurred_at FROM event")
+        restored = [Event(*row) for row in rows]
+    later = range(len(restored) + 1, 40)
+    events = [Event(seq, "reservation.created", f"r{seq}", 1_000) for seq in later]
+    world.report(*restored, *events)
     standby = world.standby()
     standby.refresh()
     told_at = world.clock.now()
@@ -265,9 +272,22 @@ def test_the_events_after_the_backup_are_told_with_the_ids_that_partners_know(wo
 
     assert lost.unknown == 0
     assert lost.told_at == told_at
-    assert lost.events == [event for event in events if event.seq > GUESTS]
+    assert restored
+    assert lost.events == events
     written = json.loads((world.directory.root / LOST_FILE).read_text())
     assert [event["id"] for event in written["events"]] == [event.id for event in lost.events]
+
+
+def test_events_of_a_box_that_took_over_are_told_although_the_restored_box_has_the_numbers(world):
+    seq = 2
+    world.report(Event(seq, "reservation.created", "booked elsewhere", 2_000))
+    standby = world.standby()
+    standby.refresh()
+
+    _proven, lost = standby.take_over([], force=True)
+
+    assert [event.reservation_id for event in lost.events] == ["booked elsewhere"]
+    assert lost.unknown == 0
 
 
 def test_events_of_which_only_the_number_is_known_are_counted(world):
