@@ -93,6 +93,7 @@ class StandbyServer:
         self._find_port = find_port
         self._tries = RateLimit(standby.clock, _TRIES_PER_MINUTE)
         self._live: list[Marker] = []
+        self._lost: Lost | None = None  # set by the take-over
         self._busy = asyncio.Lock()
 
     def build(self) -> web.Application:
@@ -154,11 +155,12 @@ class StandbyServer:
         self._tries.give_back(caller)
         try:
             async with self._busy:
-                await self._look()
-                is_off = form.get("off") == "yes"
-                _proven, lost = await run_in_daemon_thread(
-                    lambda: self._standby.take_over(self._live, force=is_off)
-                )
+                if self._lost is None:  # else somebody tapped twice
+                    await self._look()
+                    is_off = form.get("off") == "yes"
+                    _proven, self._lost = await run_in_daemon_thread(
+                        lambda: self._standby.take_over(self._live, force=is_off)
+                    )
         except Refused as error:
             problem = language.gettext(error.message, **error.values)
             return self._page(
@@ -169,7 +171,7 @@ class StandbyServer:
         asyncio.get_running_loop().call_later(_LEAVE_SECONDS, self.taken_over.set)
         host = request.url.host or ""
         address = f"http://{in_url(host)}:{self._find_port()}/portal"
-        return self._page(request, lost=lost, address=address)
+        return self._page(request, lost=self._lost, address=address)
 
     def _page(
         self,
@@ -290,17 +292,16 @@ def _find_source(
     arguments: argparse.Namespace, console: Console, directory: DataDirectory
 ) -> Source:
     """Return the source of the backups. With --from, first store it and the recovery key."""
+    if arguments.source is not None:
+        key = ask_key(arguments.key)
+        backup = replace(console.settings(directory).backup, target=arguments.source)
+        return set_up(directory, backup, key)
     source = read_source(directory.root)
-    if arguments.source is None:
-        if source is None:
-            raise OperatorError(
-                f"{directory.root} is not a standby yet. Specify the backup target with --from."
-            )
-        return source
-    key = find_recovery_key(directory) if source is not None and arguments.key is None else None
-    key = key or ask_key(arguments.key)
-    backup = replace(console.settings(directory).backup, target=arguments.source)
-    return set_up(directory, backup, key)
+    if source is None:
+        raise OperatorError(
+            f"{directory.root} is not a standby yet. Specify the backup target with --from."
+        )
+    return source
 
 
 def _take_over(arguments: argparse.Namespace, console: Console, directory: DataDirectory) -> int:

@@ -15,7 +15,7 @@ from appliance.core.files import make_folder, read_json, write_json
 from appliance.core.settings import Settings
 
 SUFFIX = ".venuebox-backup"
-_HOURS, _DAYS, _WEEKS, _SCHEMAS = 24, 14, 8, 2
+_HOURS, _DAYS, _WEEKS, _SCHEMAS, _BOXES = 24, 14, 8, 2, 2
 _QUARTER_MS = 15 * MINUTE_MS
 OVERDUE_MS = DAY_MS + 6 * HOUR_MS
 _NAME = re.compile(
@@ -120,8 +120,9 @@ def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
 
     Never returns the latest backup. From the hour before it, keeps one backup for each quarter of
     an hour. From the 24 hours before it, keeps one for each hour. Also keeps one for each of the
-    last 14 days, 8 weeks and 2 schema versions. In each period, the latest backup is kept. The
-    backup kept for the previous schema version contains the state before the upgrade. Days and
+    last 14 days, 8 weeks, 2 schema versions and 2 boxes. In each period, the latest backup is kept.
+    The backup kept for the previous schema version contains the state before the upgrade. The one
+    kept for the previous box may contain bookings that the box that replaced it lacks. Days and
     weeks without a backup are not counted, so a box that was off for a year keeps its backups. A
     box that restarts repeatedly because an upgrade fails makes a backup at each start, but few of
     them are kept.
@@ -134,6 +135,7 @@ def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
         (_DAYS, None, lambda header: header.made_at[:10]),
         (_WEEKS, None, lambda header: date.fromisoformat(header.made_at[:10]).isocalendar()[:2]),
         (_SCHEMAS, None, lambda header: header.schema),
+        (_BOXES, None, lambda header: header.number // _NUMBERS_PER_RESTORE),
     ):
         latest: dict[object, Path] = {}
         for path, header in backups:
@@ -165,9 +167,14 @@ def write_record(root: Path, record: Record) -> None:
     write_json(root / _RECORD, record)
 
 
-def next_number(directory: DataDirectory, folder: Path, venue_id: str) -> int:
-    """Return the number for the box's next backup, which will be stored in `folder`."""
-    known = [read_record(directory.root).number]
+def next_number(directory: DataDirectory, folder: Path, venue_id: str, generation: int) -> int:
+    """Return the number for the box's next backup, which will be stored in `folder`.
+
+    `generation` is that of the box's installation. The number is greater than all those of earlier
+    generations: a box that serves again after another one had its place does not know the other
+    one's numbers.
+    """
+    known = [read_record(directory.root).number, (generation - 1) * _NUMBERS_PER_RESTORE]
     for each in {directory.root / "backups", folder}:
         known += [header.number for _path, header in list_backups(each, venue_id)]
     return max(known) + 1
@@ -177,10 +184,12 @@ def continue_numbers(root: Path, restored: Header) -> None:
     """Raise the backup number of the box in `root`, which was restored from `restored`.
 
     The previous box may have made backups after `restored` that this machine does not have. The
-    next backups must have greater numbers than those.
+    next backups must have greater numbers than those. A box restored in place has the record of its
+    own, and goes on from there.
     """
     record = read_record(root)
-    number = max(record.number, restored.number + _NUMBERS_PER_RESTORE)
+    unknown = 0 if record.number else _NUMBERS_PER_RESTORE
+    number = max(record.number, restored.number + unknown)
     key_check = record.key_check or restored.key_check
     write_record(root, replace(record, number=number, key_check=key_check))
 

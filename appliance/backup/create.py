@@ -15,6 +15,7 @@ import apsw
 
 from appliance.backup import archive, catalogue
 from appliance.backup.catalogue import SUFFIX, Record, find_volume
+from appliance.backup.fence import read_installation
 from appliance.backup.recovery_key import RecoveryKey, ensure_recovery_key
 from appliance.backup.restore import Proven, check_copies, prove, require_room, scratch_folder
 from appliance.backup.targets import ensure_sftp_key
@@ -167,6 +168,8 @@ class Maker:
 
     def _header(self, live: Path, key: RecoveryKey, folder: Path) -> archive.Header:
         venue, slug, venue_id = describe_venue(live)
+        installation = read_installation(self.directory.root)
+        generation = installation.generation if installation else 1
         return archive.Header(
             venue, slug, venue_id,
             made_at=format_instant(self.clock.now()),
@@ -174,7 +177,7 @@ class Maker:
             schema=read_schema_number(live),
             key_check=key.check,
             salt=self.tokens.random_bytes(32).hex(),
-            number=catalogue.next_number(self.directory, folder, venue_id),
+            number=catalogue.next_number(self.directory, folder, venue_id, generation),
         )  # fmt: skip
 
     def _remember(self, record: Record) -> None:

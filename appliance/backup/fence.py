@@ -1,9 +1,10 @@
 """The fence: if several boxes have a venue's data, only the box that was restored last may serve.
 
-Each restore creates a new installation, whose generation is higher than that of all known ones. The
-serving box writes its installation into a marker at the backup target. It also sends a marker to
-other boxes on the network that request it. A box that finds a later installation than its own does
-not serve. Markers are encrypted with a key derived from the recovery key.
+Each restore in an empty directory creates a new installation, whose generation is higher than that
+of all known ones. The serving box writes its installation into a marker at the backup target. It
+also sends a marker to other boxes on the network that request it. A box that finds a later
+installation than its own does not serve. Markers are encrypted with a key derived from the recovery
+key.
 """
 
 import contextlib
@@ -51,7 +52,7 @@ class Fenced(OperatorError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Installation:
-    """One lifetime of the venue's data, from one restore to the next.
+    """One lifetime of the venue's data, until it is restored elsewhere.
 
     Only the box with the greatest installation may serve. `since` is in ms since 1970.
     """
@@ -170,6 +171,18 @@ def renew_installation(
     made = _later(tokens, now, own, by, *others)
     _store(root, Stored(made, own_machine(), confirmed))
     return made
+
+
+def keep_installation(root: Path, restored: Path, tokens: Tokens, now: int) -> None:
+    """Store the installation of the box in `root` in `restored` too, with what it knows of others.
+
+    If the box has lost it, creates a later one than that in `restored`, not confirmed.
+    """
+    stored = _read(root)
+    if stored is None:
+        renew_installation(restored, tokens, now, confirmed=False)
+    else:
+        _store(restored, stored)
 
 
 def _later(tokens: Tokens, now: int, *others: Installation | None) -> Installation:

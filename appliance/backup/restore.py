@@ -10,7 +10,12 @@ from typing import BinaryIO
 import apsw
 
 from appliance.backup import archive, catalogue
-from appliance.backup.fence import Installation, read_installation, renew_installation
+from appliance.backup.fence import (
+    Installation,
+    keep_installation,
+    read_installation,
+    renew_installation,
+)
 from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key, recovery_key_file
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
@@ -184,7 +189,9 @@ def restore_blank(
             _refuse_parts(directory)
         with scratch_folder(directory) as scratch:
             proven = unpack_proven(file, key, scratch, clock, zones, progress)
-            _record_restore(directory, scratch, proven, clock, zones, previous, confirmed=confirmed)
+            _record_restore(scratch, proven, clock, zones)
+            here = read_installation(directory.root)
+            renew_installation(scratch, Tokens(), clock.now(), here, previous, confirmed=confirmed)
             if is_unowned(directory, clock, zones):
                 put_unowned_aside(directory, clock)
             atomic_write(directory.restore_mark, b"")
@@ -210,7 +217,8 @@ def restore_latest(
     """Replace the box's data with the latest good backup in `folders`.
 
     Returns (path of the backup, folder with the old data, verified backup, whether live.db was
-    kept). It is kept if only test.db is damaged. Settings and certificates are kept too. Backups
+    kept). It is kept if only test.db is damaged. Settings and certificates are kept too, and so is
+    the installation: a box whose place was taken must not serve after a restore either. Backups
     with a newer schema than this program's are skipped, so an older program can revert an upgrade.
     Raises OperatorError if there is no good backup.
     """
@@ -228,7 +236,8 @@ def restore_latest(
                     if kept:
                         aside = _replace_sandbox(directory, scratch, clock)
                     else:
-                        _record_restore(directory, scratch, proven, clock, zones, confirmed=True)
+                        _record_restore(scratch, proven, clock, zones)
+                        keep_installation(directory.root, scratch, Tokens(), clock.now())
                         aside = _move_aside(directory, clock)
                         _place(directory, scratch, key, proven.header)
             except OperatorError as error:  # try the next older backup
@@ -307,16 +316,11 @@ def _move(files: list[Path], aside: Path) -> None:
             path.replace(aside / path.name)
 
 
-def _record_restore(
-    directory: DataDirectory, scratch: Path, proven: Proven, clock: Clock, zones: ZoneDatabase,
-    previous: Installation | None = None, *, confirmed: bool,
-) -> None:  # fmt: skip
-    """Record the restore in the audit log in `scratch`, and create a new installation there."""
+def _record_restore(scratch: Path, proven: Proven, clock: Clock, zones: ZoneDatabase) -> None:
+    """Record the restore in the audit log in `scratch`."""
     make_live(scratch / "live.db")
     with session(scratch / "live.db", clock, Tokens(), zones) as tx:
         record_audit(tx, CONSOLE, "restored", made_at=proven.header.made_at)
-    here = read_installation(directory.root)
-    renew_installation(scratch, Tokens(), clock.now(), here, previous, confirmed=confirmed)
 
 
 def _place(

@@ -199,6 +199,7 @@ class Standby:
         except OperatorError as error:
             self._unusable[path.name] = str(error)
             raise
+        path.chmod(0o600)  # as the box's own backups, so that its doctor does not complain later
         make_folder(self._folder)
         path.replace(self._folder / path.name)
         self.state = replace(self.state, ready=ready)
@@ -293,7 +294,11 @@ def claim(
     Raises Refused in the same cases as `Standby.take_over`, and OperatorError if the box is
     running.
     """
-    with directory.lock():
+    running = (
+        f"a box already runs in {directory.root}. If it serves, nothing is left to do. Otherwise "
+        "stop it, then try again."
+    )
+    with directory.lock(running):
         refuse_while_serving(live, state, clock.now(), force=force)
         other = state.marker.installation if state.marker else None
         fence.renew_installation(directory.root, Tokens(), clock.now(), other, confirmed=True)
@@ -310,8 +315,14 @@ def record_lost(directory: DataDirectory, marker: fence.Marker | None) -> Lost:
             path = directory.database("live")
             with contextlib.closing(open_connection(path, writable=False)) as connection:
                 [[last]] = connection.execute("SELECT coalesce(max(seq), 0) FROM event")
-            events = [event for event in marker.events if event.seq > last]
-            lost = Lost(events, events[0].seq - last - 1 if events else 0, marker.at)
+                first = marker.events[0].seq if marker.events else last
+                columns = "SELECT seq, type, reservation_id, occurred_at FROM event"
+                rows = connection.execute(f"{columns} WHERE seq >= ?", (first,))
+                restored = {fence.Event(*row) for row in rows}
+            # Do not compare only the numbers: after a take-over, two boxes give the same ones.
+            events = [event for event in marker.events if event not in restored]
+            unknown = max(events[0].seq - last - 1, 0) if events else 0
+            lost = Lost(events, unknown, marker.at)
         atomic_write(directory.root / LOST_FILE, _lost_as_json(lost).encode())
     except (OSError, apsw.Error) as error:
         log.warning("standby: %s was not written: %s", LOST_FILE, error)

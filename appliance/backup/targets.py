@@ -81,6 +81,8 @@ async def _explaining(opened: AbstractAsyncContextManager[T], host: str) -> Asyn
         raise TargetError(f"{host} did not answer in time") from None
     except (asyncssh.Error, BaseError, OSError) as error:
         reason = str(error).split("\n")[0] or type(error).__name__
+        if reason == "Failure":  # OpenSSH's only word for a full disk
+            reason = "the server failed and does not say why. Its disk may be full"
         raise TargetError(f"{host}: {reason}") from None
 
 

@@ -153,14 +153,14 @@ class DataDirectory:
                     "valid. Restore a backup to another directory and copy the file from there."
                 )
 
-    def lock(self) -> contextlib.AbstractContextManager[None]:
+    def lock(self, message: str = "") -> contextlib.AbstractContextManager[None]:
         """Return a context manager that holds the directory's lock.
 
         A process must hold the lock to serve or initialise the directory. The kernel also releases
-        it when the process ends. Entering the context raises OperatorError if another process
-        holds the lock.
+        it when the process ends. Entering the context raises OperatorError, by default with a
+        general `message`, if another process holds the lock.
         """
-        message = f"another venuebox already uses {self.root}. Stop it first."
+        message = message or f"another venuebox already uses {self.root}. Stop it first."
         return files.exclusive(self.root, 0, message)
 
     @contextlib.contextmanager

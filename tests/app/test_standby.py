@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import io
 from contextlib import asynccontextmanager, suppress
 
 import apsw
@@ -10,7 +11,7 @@ from aiohttp import ClientSession, TCPConnector
 from aiohttp.test_utils import TestClient, TestServer
 
 from appliance.backup.fence import Event, Installation, Marker
-from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key
+from appliance.backup.recovery_key import RecoveryKey, find_recovery_key, keep_recovery_key
 from appliance.backup.standby import LOST_FILE
 from appliance.core.data_directory import DataDirectory
 from appliance.core.network import own_addresses
@@ -22,6 +23,7 @@ from tests.unit.backup.making import KEY
 from tests.unit.backup.test_standby import ADDRESS, World
 from web import standby as server
 from web.listeners import listen
+from web.main import main
 from web.mdns import announced, describe
 from web.neighbours import browse, find_boxes
 from web.standby import StandbyServer, run_until_taken_over
@@ -116,6 +118,15 @@ async def test_one_tap_takes_over_and_tells_the_address_of_the_other_box(page, w
     await page.standby_server.taken_over.wait()
 
 
+async def test_the_second_of_two_taps_tells_that_the_box_took_over(page, world):
+    fields = {"code": world.source.code, "off": "yes"}
+
+    taps = await asyncio.gather(press(page, **fields), press(page, **fields))
+
+    assert taps == [200, 200]
+    await page.standby_server.taken_over.wait()
+
+
 async def test_the_code_may_be_typed_in_groups(page, world):
     code = world.source.code
     assert await press(page, code=f"{code[:5]} {code[5:]}", off="yes") == 200
@@ -198,6 +209,16 @@ async def test_a_box_that_answers_cannot_be_replaced_by_a_tap(page, world, live)
         assert response.status == 409
         assert 'name="off"' not in await response.text()
     assert not world.directory.holds_a_box()
+
+
+def test_a_standby_that_is_set_up_again_asks_for_the_key_again(world, monkeypatch):
+    new = RecoveryKey(bytes(range(32)))
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{new.text}\n"))
+    argv = ["standby", "--from", "s3://bucket/riad", "--host", "192.0.2.1"]  # not this machine's
+
+    assert main([*argv, "--data", str(world.directory.root)], {}) == 1
+
+    assert find_recovery_key(world.directory) == new
 
 
 async def test_idle_connections_make_room_for_the_owner(world, live, monkeypatch):

@@ -286,6 +286,18 @@ async def test_what_a_target_refuses_is_told_without_the_secret(s3, founded):
     assert SECRET not in str(refused.value)
 
 
+async def test_a_copy_for_which_the_server_has_no_room_says_so(sftp, founded):
+    sftp.server.copies.mkdir()
+    (sftp.server.copies / ".riad-atlas.venuebox-backup.part").symlink_to("/dev/full")
+    venuebox("backup", data=founded.data)
+    [name] = backups_of(founded.data)
+    path = founded.data / "backups" / name
+
+    with pytest.raises(TargetError, match="disk may be full"):
+        async with opened(sftp, founded.data) as target:
+            await target.put(path, path.stat().st_size)
+
+
 async def test_an_interrupted_copy_leaves_no_backup_and_is_overwritten(sftp, founded):
     venuebox("backup", data=founded.data)
     [name] = backups_of(founded.data)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from appliance.backup.archive import open_backup
+from appliance.backup.catalogue import read_record
 from appliance.backup.fence import (
     Event,
     Fenced,
@@ -21,6 +22,7 @@ from appliance.backup.fence import (
     refuse_later,
     renew_installation,
     seal,
+    store_if_possible,
     unseal,
 )
 from appliance.backup.recovery_key import RecoveryKey
@@ -229,12 +231,28 @@ def test_a_box_restored_from_the_first_backup_has_the_key_for_the_marker(made, t
     assert ensure_sftp_key(blank) == ensure_sftp_key(made.directory)
 
 
-def test_each_restore_of_the_same_backup_is_later_than_the_last(made):
-    seen = [read_installation(made.root)]
-    for _ in range(2):
-        folders = [made.root / "backups"]
-        restore_latest(KEY, made.directory, folders, made.clock, a_maker(made).zones, print)
-        seen.append(read_installation(made.root))
+def restored_in_place(made):
+    folders = [made.root / "backups"]
+    restore_latest(KEY, made.directory, folders, made.clock, a_maker(made).zones, print)
+    return ensure_installation(made.directory, Tokens(), made.clock.now())
 
-    assert [each.generation for each in seen] == [1, 2, 3]
-    assert len({each.id for each in seen}) == 3
+
+def test_a_restore_in_place_does_not_bring_back_a_box_whose_place_was_taken(made):
+    own = ensure_installation(made.directory, Tokens(), made.clock.now())
+    other = Installation(own.installation.generation + 1, made.clock.now() - 1, "other")
+    fenced = store_if_possible(made.root, replace(own, replaced_by=a_marker(other)))
+
+    assert restored_in_place(made) == fenced
+    assert read_record(made.root).number == 1, "less than any number of the other box"
+    assert restored_in_place(made).installation < other
+
+
+def test_a_box_that_lost_its_installation_is_not_final_after_a_restore_in_place(made):
+    before = read_installation(made.root)
+    for path in made.root.rglob("installation.json"):
+        path.unlink()
+
+    restored = restored_in_place(made)
+
+    assert restored.installation > before
+    assert not restored.confirmed

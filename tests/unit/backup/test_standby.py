@@ -1,6 +1,8 @@
 """The standby: what it keeps, when it may take over, and which events it tells as lost."""
 
+import asyncio
 import json
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -30,6 +32,7 @@ from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.settings import BackupSettings
 from appliance.core.tokens import Tokens
+from appliance.database.connection import open_connection
 from appliance.database.integrity import describe_venue
 from tests.unit.backup.making import KEY, a_box_with_guests, a_maker
 from tests.unit.backup.shelf import Shelf
@@ -116,6 +119,7 @@ def test_a_new_backup_is_fetched_once_and_proven(world):
     assert (state.ready.file, state.ready.reservations, state.trouble) == (name, GUESTS, "")
     assert world.shelf.calls.count(("get", name)) == 1
     assert world.kept == [name]
+    assert (world.directory.root / "backups" / name).stat().st_mode & 0o077 == 0
 
 
 def test_newer_backups_replace_older_ones(world):
@@ -253,8 +257,13 @@ def test_the_box_that_took_over_is_later_than_any_that_was_seen(world):
 
 
 def test_the_events_after_the_backup_are_told_with_the_ids_that_partners_know(world):
-    events = [Event(seq, "reservation.created", f"r{seq}", 1_000) for seq in range(1, 40)]
-    world.report(*events)
+    path = world.made.directory.database("live")
+    with closing(open_connection(path, writable=False)) as connection:
+        rows = connection.execute("SELECT seq, type, reservation_id, occurred_at FROM event")
+        restored = [Event(*row) for row in rows]
+    later = range(len(restored) + 1, 40)
+    events = [Event(seq, "reservation.created", f"r{seq}", 1_000) for seq in later]
+    world.report(*restored, *events)
     standby = world.standby()
     standby.refresh()
     told_at = world.clock.now()
@@ -263,9 +272,22 @@ def test_the_events_after_the_backup_are_told_with_the_ids_that_partners_know(wo
 
     assert lost.unknown == 0
     assert lost.told_at == told_at
-    assert lost.events == [event for event in events if event.seq > GUESTS]
+    assert restored
+    assert lost.events == events
     written = json.loads((world.directory.root / LOST_FILE).read_text())
     assert [event["id"] for event in written["events"]] == [event.id for event in lost.events]
+
+
+def test_events_of_a_box_that_took_over_are_told_although_the_restored_box_has_the_numbers(world):
+    seq = 2
+    world.report(Event(seq, "reservation.created", "booked elsewhere", 2_000))
+    standby = world.standby()
+    standby.refresh()
+
+    _proven, lost = standby.take_over([], force=True)
+
+    assert [event.reservation_id for event in lost.events] == ["booked elsewhere"]
+    assert lost.unknown == 0
 
 
 def test_events_of_which_only_the_number_is_known_are_counted(world):
@@ -291,6 +313,25 @@ async def test_a_box_whose_place_was_taken_can_be_put_back(world):
     assert read_installation(world.made.root) > later
 
 
+def test_the_backups_of_a_box_that_was_put_back_are_later_than_the_other_boxs(world, tmp_path):
+    standby = world.standby()
+    standby.refresh()
+    standby.take_over([], force=True)
+    other = replace(world.made, directory=world.directory)
+    path, _ = a_maker(other).make()
+    world.shelf.files[path.name] = path.read_bytes()
+    world.report(installation=read_installation(other.root))
+    state = asyncio.run(read_marker(world.made.directory, TARGET, KEY, world.clock.now()))
+    claim(world.made.directory, state, [], world.clock, force=True)
+    world.clock.advance(60)
+
+    name = world.back_up()
+
+    world.directory = DataDirectory(tmp_path / "new standby")
+    set_up(world.directory, TARGET, KEY)
+    assert world.standby().refresh().ready.file == name
+
+
 @pytest.mark.parametrize("target", ["", TARGET.target])
 async def test_a_box_is_put_back_by_force_without_the_target(world, target):
     world.shelf.trouble = "did not answer"
@@ -305,6 +346,7 @@ async def test_a_box_is_put_back_by_force_without_the_target(world, target):
 
 
 def test_a_box_that_runs_is_not_put_back(world):
-    with world.made.directory.lock(), pytest.raises(OperatorError):
+    told = "nothing is left to do"
+    with world.made.directory.lock(), pytest.raises(OperatorError, match=told):
         claim(world.made.directory, State(), [], world.clock, force=True)
     assert read_installation(world.made.root) == world.installation
