@@ -22,7 +22,7 @@ _NAME = re.compile(
     rf"([a-z0-9-]+)-(?P<stamp>\d{{4}}-\d{{2}}-\d{{2}}T\d{{6}}Z)(-\d+)?{re.escape(SUFFIX)}"
 )
 _RECORD = "last-backup.json"
-_NUMBERS_PER_RESTORE = 1_000_000  # enough for a backup every 15 minutes for 28 years
+_NUMBERS_PER_BOX = 1_000_000  # enough for a backup every 15 minutes for 28 years
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
         (_DAYS, None, lambda header: header.made_at[:10]),
         (_WEEKS, None, lambda header: date.fromisoformat(header.made_at[:10]).isocalendar()[:2]),
         (_SCHEMAS, None, lambda header: header.schema),
-        (_BOXES, None, lambda header: header.number // _NUMBERS_PER_RESTORE),
+        (_BOXES, None, lambda header: header.number // _NUMBERS_PER_BOX),
     ):
         latest: dict[object, Path] = {}
         for path, header in backups:
@@ -170,26 +170,20 @@ def write_record(root: Path, record: Record) -> None:
 def next_number(directory: DataDirectory, folder: Path, venue_id: str, generation: int) -> int:
     """Return the number for the box's next backup, which will be stored in `folder`.
 
-    `generation` is that of the box's installation. The number is greater than all those of earlier
-    generations: a box that serves again after another one had its place does not know the other
-    one's numbers.
+    `generation` is that of the box's installation. The number is greater than all numbers of
+    earlier generations, because this machine may not have all of the backups that other boxes of
+    the venue made.
     """
-    known = [read_record(directory.root).number, (generation - 1) * _NUMBERS_PER_RESTORE]
+    known = [read_record(directory.root).number, (generation - 1) * _NUMBERS_PER_BOX]
     for each in {directory.root / "backups", folder}:
         known += [header.number for _path, header in list_backups(each, venue_id)]
     return max(known) + 1
 
 
-def continue_numbers(root: Path, restored: Header) -> None:
-    """Raise the backup number of the box in `root`, which was restored from `restored`.
-
-    The previous box may have made backups after `restored` that this machine does not have. The
-    next backups must have greater numbers than those. A box restored in place has the record of its
-    own, and goes on from there.
-    """
+def note_restored(root: Path, restored: Header) -> None:
+    """Record in `root` the number and the key of the backup from which the box was restored."""
     record = read_record(root)
-    unknown = 0 if record.number else _NUMBERS_PER_RESTORE
-    number = max(record.number, restored.number + unknown)
+    number = max(record.number, restored.number)
     key_check = record.key_check or restored.key_check
     write_record(root, replace(record, number=number, key_check=key_check))
 

@@ -340,7 +340,7 @@ def _place(
         path.replace(target)
         sync(target.parent)
     keep_recovery_key(directory, key)
-    catalogue.continue_numbers(directory.root, header)
+    catalogue.note_restored(directory.root, header)
     directory.restore_mark.unlink()
     sync(directory.root)
 
