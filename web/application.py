@@ -128,12 +128,12 @@ def build_application(
 def _add_shared_routes(app: web.Application, box: Box) -> None:
     """Add the public routes that exist only once, not in each environment."""
     health = Health(box)
-    app.cleanup_ctx.append(health.running)
+    app.on_cleanup.append(health.close)
     shared = (
         *PUBLIC_ROUTES,
         ("GET", "/metrics", Metrics(box).show),
         ("GET", "/health", health.show_health),
-        ("GET", "/ready", health.show_ready),
+        ("GET", "/ready", health.show_health),
         *STATIC_ROUTES,
         *public_portal_routes(box.clock),
     )

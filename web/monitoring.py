@@ -1,7 +1,7 @@
-"""`GET /health`, `GET /ready`, `GET /metrics`, and alerts about misconfigured reverse proxies.
+"""`GET /health`, `GET /metrics`, and alerts about misconfigured reverse proxies.
 
-`/health` and `/ready` are for watchdogs, proxies and `venuebox doctor`. They return no version,
-path or count (docs/security.md, S29).
+`/health` is for watchdogs, proxies and `venuebox doctor`. It returns no version, path or count
+(docs/security.md, S29).
 """
 
 import asyncio
@@ -57,27 +57,17 @@ class Health:
         self._check: asyncio.Future[list[None]] | None = None
         self._checked_at = float("-inf")
         self._is_good = False
-        self._is_serving = False
 
-    async def running(self, _app: web.Application) -> AsyncIterator[None]:
-        """Report the box as ready from the end of startup to the beginning of shutdown."""
-        self._is_serving = True
-        yield
-        self._is_serving = False
+    async def close(self, _app: web.Application) -> None:
+        """Wait for the check in progress, if any."""
         if self._check is not None:
             await asyncio.wait({self._check}, timeout=self._deadline)
 
     async def show_health(self, _request: web.Request) -> web.Response:
-        """`GET /health`: return 200, or 503 if the disk is full, slow or broken."""
+        """`GET /health` or `/ready`: return 200, or 503 if the disk is full, slow or broken."""
         if not await self._is_healthy():
             raise Unavailable
         return answer({"status": "ok"})
-
-    async def show_ready(self, request: web.Request) -> web.Response:
-        """`GET /ready`: respond like `/health`, but with 503 while the box starts or stops."""
-        if not self._is_serving:
-            raise Unavailable
-        return await self.show_health(request)
 
     async def _is_healthy(self) -> bool:
         if any(environment.database.is_full for environment in self._box.environments):

@@ -83,18 +83,3 @@ async def test_a_disk_that_hangs_is_unavailable_in_time_and_holds_one_proof(box,
     release.set()
     await asyncio.sleep(0)
     assert (await health.show_health(ASK)).status == 200
-
-
-async def test_a_box_that_has_not_started_or_is_stopping_is_not_ready(box, clock):
-    health = Health(box, free=lambda _: 1 << 30)
-    with pytest.raises(Unavailable):
-        await health.show_ready(ASK)
-    serving = health.running(None)
-    await anext(serving)
-    assert (await health.show_ready(ASK)).status == 200
-
-    assert await anext(serving, "over") == "over"
-
-    with pytest.raises(Unavailable):
-        await health.show_ready(ASK)
-    assert (await health.show_health(ASK)).status == 200
