@@ -27,7 +27,6 @@ from appliance.database.connection import Reader
 from appliance.doctor.check import NGINX
 from appliance.environment import Environment
 from appliance.http.request import address_of, answer, is_loopback, is_trusted, networks_of
-from appliance.jobs.watchdog import measure_loop_latency
 from web.middleware import REQUESTS, SECURE, requested_name
 from web.portal.guard import find_living_session
 
@@ -147,8 +146,7 @@ class Metrics:
             each.name: await each.database.read(count_rows, self._scan_totals[each.name])
             for each in self._box.environments
         }
-        late = await measure_loop_latency()
-        metrics = partial(collect, self._box, counts, request.app[REQUESTS].total, late)
+        metrics = partial(collect, self._box, counts, request.app[REQUESTS].total)
         body, content_type = await asyncio.to_thread(render_metrics, metrics)
         return web.Response(body=body, headers={"Content-Type": content_type})
 
@@ -169,17 +167,11 @@ class Metrics:
         return is_bearer and compare_digest(token.encode("utf-8", "replace"), expected.encode())
 
 
-def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) -> Iterator[Any]:
-    """Yield every metric.
-
-    `requests` counts the requests since the start. `late` is the event loop's delay in seconds.
-    """
+def collect(box: Box, counts: Mapping[str, Counts], requests: int) -> Iterator[Any]:
+    """Yield every metric. `requests` counts the requests since the start."""
     from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415
 
     yield CounterMetricFamily("venuebox_requests", "requests since the start", value=requests)
-    yield GaugeMetricFamily(
-        "venuebox_loop_late_seconds", "current delay of the event loop", value=late
-    )
     backed_up = read_record(box.live.database.path.parent).at
     if backed_up is not None:
         yield GaugeMetricFamily(

@@ -32,16 +32,8 @@ from appliance.staff.two_factor import pass_password, verify_second_factor
 # End the process if the loop is stuck for this many seconds (docs/promises.md, G10).
 PATIENCE = 30.0
 _CHECK_SECONDS = 1.0
-_SLEEP_SECONDS = 0.01
 _STATUS = 70  # the exit status EX_SOFTWARE in sysexits.h
 DUMP = "stuck.txt"
-
-
-async def measure_loop_latency() -> float:
-    """Return how many seconds late the event loop wakes up from a 10 ms sleep."""
-    begun = time.monotonic()
-    await asyncio.sleep(_SLEEP_SECONDS)
-    return max(time.monotonic() - begun - _SLEEP_SECONDS, 0.0)
 
 
 class Watchdog:
