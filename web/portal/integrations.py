@@ -129,11 +129,6 @@ def _health_of(reader: Reader, endpoint: Endpoint) -> str:
     return "new" if endpoint.last_success_at is None else "good"
 
 
-async def go_to_overview(request: web.Request) -> web.Response:
-    """`GET …/keys|endpoints`: redirect to the overview, which lists keys and endpoints."""
-    return see_other(request, "/integrations")
-
-
 async def show_warnings(request: web.Request) -> web.Response:
     """`GET …/warnings`: list idempotency keys that were reused with a different body."""
     database = request[ENVIRONMENT].database
