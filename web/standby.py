@@ -39,6 +39,7 @@ from appliance.core.data_directory import DataDirectory, listen_for_wakeups, wak
 from appliance.core.errors import OperatorError, RateLimited
 from appliance.core.i18n import Language
 from appliance.core.i18n import mark as _
+from appliance.core.network import in_url
 from appliance.core.settings import Settings
 from appliance.core.text import western_digits
 from appliance.core.tokens import Tokens
@@ -50,7 +51,6 @@ from appliance.jobs.watchdog import keep_alive, sd_notify
 from appliance.scheduler import run_in_daemon_thread
 from web.connection import Connection, ConnectionLimit, affordable_connections
 from web.listeners import listen
-from web.mdns import in_url
 from web.neighbours import find_venue_boxes
 from web.rendering import LANGUAGES, STATIC_ROUTES, TEMPLATES, prepare_pages
 from web.serve import run_serve
