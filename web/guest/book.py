@@ -11,7 +11,6 @@ from appliance.core.errors import (
     ValidationError,
     VenueInactive,
 )
-from appliance.core.tokens import Keyring
 from appliance.database.connection import Transaction
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT
@@ -77,7 +76,7 @@ async def send_booking(request: web.Request) -> web.Response:
 @guest_page
 async def booked_page(request: web.Request) -> web.Response:
     """`GET /book/{token}`: show the booking, with a link to the guest pass."""
-    opened = await open_link(request, Keyring.read_access_token)
+    opened = await open_link(request, "access")
     environment, device, id_ = request[ENVIRONMENT], find_device(request), opened.reservation.id
     database = environment.database
     # Guests may share the link to this page, so only the browser that booked may cancel.
