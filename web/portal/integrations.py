@@ -316,7 +316,6 @@ def _read_endpoint(reader: Reader, endpoint_id: str) -> dict[str, object]:
         "skew_most": SKEW_WARNING_S,
         "seen": _fingerprint(endpoint),
         "old_signs": (endpoint.previous_secret_expires_at or 0) > reader.now,
-        "is_plain": endpoint.url[:5].lower() == "http:",
         "which": "pin" if endpoint.pin else trust,
     }
 
