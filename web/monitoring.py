@@ -35,24 +35,11 @@ _FRESH_SECONDS = 1.0  # how long a result is reused
 _FREE_BYTES_MIN = 1 << 20  # with less free space, the next commits may fail
 
 
-def free_bytes(folder: Path) -> int:
-    """Return the free space on the volume that contains `folder`, in bytes."""
-    return shutil.disk_usage(folder).free
-
-
 class Health:
     """Checks, at most once a second, that both databases can be read and written."""
 
-    def __init__(
-        self,
-        box: Box,
-        free: Callable[[Path], int] = free_bytes,
-        deadline: float = _DEADLINE_SECONDS,
-    ) -> None:
-        """`free` returns the free bytes on a folder's volume. `deadline` is in seconds."""
+    def __init__(self, box: Box) -> None:
         self._box = box
-        self._free = free
-        self._deadline = deadline
         self._check: asyncio.Future[list[None]] | None = None
         self._checked_at = float("-inf")
         self._is_good = False
@@ -60,7 +47,7 @@ class Health:
     async def close(self, _app: web.Application) -> None:
         """Wait for the check in progress, if any."""
         if self._check is not None:
-            await asyncio.wait({self._check}, timeout=self._deadline)
+            await asyncio.wait({self._check}, timeout=_DEADLINE_SECONDS)
 
     async def show_health(self, _request: web.Request) -> web.Response:
         """`GET /health` or `/ready`: return 200, or 503 if the disk is full, slow or broken."""
@@ -77,14 +64,14 @@ class Health:
         if self._check is None or self._check.done():
             self._check = asyncio.gather(*map(self._check_database, self._box.environments))
         # If the disk does not respond, all requests wait for the same check.
-        await asyncio.wait({self._check}, timeout=self._deadline)
+        await asyncio.wait({self._check}, timeout=_DEADLINE_SECONDS)
         self._is_good = self._check.done() and self._check.exception() is None
         self._checked_at = clock.monotonic()
         return self._is_good
 
     async def _check_database(self, environment: Environment) -> None:
         database = environment.database
-        if self._free(database.path.parent) < _FREE_BYTES_MIN:
+        if shutil.disk_usage(database.path.parent).free < _FREE_BYTES_MIN:
             raise Unavailable
         await database.write(write_heartbeat)
         if await database.read(find_heartbeat) is None:
