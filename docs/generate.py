@@ -295,7 +295,7 @@ def purpose(handler: Any) -> str:
 
 def describe_metrics(box: Box) -> str:
     rows = []
-    for family in collect(box, {each.name: {} for each in box.environments}, 0, 0.0):
+    for family in collect(box, {each.name: {} for each in box.environments}, 0):
         name = f"{family.name}_total" if family.type == "counter" else family.name
         labels = ", ".join(code(label) for label in getattr(family, "_labelnames", ()))
         rows.append((code(name), family.type, labels, plain(sentence(family.documentation))))

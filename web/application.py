@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from functools import partial, update_wrapper
 from pathlib import Path
 
 from aiohttp import web
@@ -119,54 +118,48 @@ def build_application(
     if fence is not None:
         app[FENCE] = fence
     app.cleanup_ctx.append(_background(box, served, certificates, directory))
-    _add_shared_routes(app, box)
+    _add_shared_routes(app, box, served[0])
     app[READERS] = readers_of(box)
     app.cleanup_ctx.append(_run_scanners)
     return app
 
 
-def _add_shared_routes(app: web.Application, box: Box) -> None:
+def _add_shared_routes(app: web.Application, box: Box, live: Services) -> None:
     """Add the public routes that exist only once, not in each environment."""
     health = Health(box)
-    app.cleanup_ctx.append(health.running)
+    app.on_cleanup.append(health.close)
     shared = (
         *PUBLIC_ROUTES,
         ("GET", "/metrics", Metrics(box).show),
         ("GET", "/health", health.show_health),
-        ("GET", "/ready", health.show_ready),
+        ("GET", "/ready", health.show_health),
         *STATIC_ROUTES,
         *public_portal_routes(box.clock),
     )
     for method, path, handler in shared:
-        _add_readable(app, method, path, in_environment(handler, box.live), ANYBODY)
+        _add_readable(app, method, path, in_environment(handler, live), ANYBODY)
 
 
 def _add_routes(app: web.Application, box: Box, services: Services, sandbox: Sandbox) -> None:
     """Add one environment's routes. Only the test environment has the sandbox and outbox."""
-    environment = services.environment
-    prefix, is_test = environment.prefix, environment is box.test
+    prefix, is_test = services.environment.prefix, services.environment is box.test
     for route in (*PARTNER_ROUTE_TABLE, *(sandbox.key_routes if is_test else ())):
         handler = with_key(route.handler, route.scope, services)
         principal = Principal("key", route.scope)
         _add_readable(app, route.method, prefix + route.path, handler, principal)
     for method, path, handler in TERMINAL_ROUTES:
-        public = in_environment(handler, environment, app[SECURE].demand)
+        public = in_environment(handler, services, app[SECURE].demand)
         _add_readable(app, method, prefix + path, public, Principal("terminal"))
     for method, path, handler in (*DOOR_ROUTES, *GUEST_ROUTES, *DOCS_ROUTES):
-        public = in_environment(handler, environment, app[SECURE].redirect)
+        public = in_environment(handler, services, app[SECURE].redirect)
         _add_readable(app, method, prefix + path, public, ANYBODY)
     for page in PORTAL_ROUTES:
         if not (is_test and page.live_only):
             handler, principal = guarded(page, services, box.live), Principal("staff", page.role)
             _add(app, page.method, prefix + page.path, handler, principal)
     if is_test:
-        for method, path, shown in OUTBOX_ROUTES:
-            # `docs/generate.py` reads the docstring that `update_wrapper` copies.
-            outbox = update_wrapper(partial(shown, gate=services.gate), shown)
-            handler = in_environment(outbox, environment)
-            _add_readable(app, method, path, handler, ANYBODY)
-        for method, path, handler in sandbox.open_routes:
-            _add_readable(app, method, path, in_environment(handler, environment), ANYBODY)
+        for method, path, handler in (*OUTBOX_ROUTES, *sandbox.open_routes):
+            _add_readable(app, method, path, in_environment(handler, services), ANYBODY)
 
 
 def _add(

@@ -24,6 +24,8 @@ KEEP_ALIVE = 30.0  # seconds that an idle connection stays open
 # keep theirs (60 to 120 s). Otherwise, a proxy could send a request just as the box closes the
 # connection, and return 502 to its client.
 PROXY_KEEP_ALIVE = 150.0
+_FIRST_REQUEST_SECONDS = 10.0  # a connection that has sent no request by then is closed
+_READING_SECONDS = 30.0  # a client that reads nothing of a response for so long is cut off
 _FILES_WANTED = 4096
 _PER_ADDRESS = 200
 _DEVICES_OF_A_NETWORK = 4  # the limit for an IPv6 /64 network, as a multiple of _PER_ADDRESS
@@ -115,19 +117,11 @@ class Connection(web.RequestHandler):
     """Handles the requests on one connection, one after another."""
 
     def __init__(
-        self,
-        server: web.Server,
-        limit: ConnectionLimit,
-        *,
-        keep_alive: float = KEEP_ALIVE,
-        patience: float = 10.0,
-        reading_patience: float = 30.0,
+        self, server: web.Server, limit: ConnectionLimit, *, keep_alive: float = KEEP_ALIVE
     ) -> None:
-        """Set the timeouts, in seconds.
+        """Wait up to `keep_alive` seconds for each further request, longer for a proxy's.
 
-        The first request must arrive within `patience`, and each later request within `keep_alive`,
-        or within PROXY_KEEP_ALIVE from a proxy. The connection is closed if `limit` rejects it, or
-        if the client reads nothing of a response for `reading_patience`.
+        The connection is closed if `limit` rejects it.
         """
         super().__init__(
             server,
@@ -138,8 +132,6 @@ class Connection(web.RequestHandler):
         )
         self._limit = limit
         self._transport: asyncio.BaseTransport | None = None
-        self._patience = patience
-        self._reading_patience = reading_patience
         self._head_timer: asyncio.TimerHandle | None = None
         self._read_timer: asyncio.TimerHandle | None = None
 
@@ -154,7 +146,9 @@ class Connection(web.RequestHandler):
         super().connection_made(transport)
         # With these limits, asyncio calls `pause_writing` as soon as any data remains unsent.
         cast("asyncio.Transport", transport).set_write_buffer_limits(high=1, low=0)
-        self._head_timer = self._loop.call_later(self._patience, self._close_without_request)
+        self._head_timer = self._loop.call_later(
+            _FIRST_REQUEST_SECONDS, self._close_without_request
+        )
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Stop counting the connection and cancel its timers."""
@@ -184,9 +178,7 @@ class Connection(web.RequestHandler):
         if unsent >= unsent_before:
             self.transport.abort()
             return
-        self._read_timer = self._loop.call_later(
-            self._reading_patience, self._check_reading, unsent
-        )
+        self._read_timer = self._loop.call_later(_READING_SECONDS, self._check_reading, unsent)
 
     def handle_error(
         self,

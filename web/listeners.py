@@ -13,7 +13,7 @@ from appliance.box import Box
 from appliance.clock import DAY_MS
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
-from appliance.core.network import own_addresses, serves_tls
+from appliance.core.network import in_url, own_addresses, serves_tls
 from appliance.database.connection import Reader
 from appliance.database.database import ChangedBeside, Database
 from appliance.door.terminals import list_terminals
@@ -23,7 +23,6 @@ from appliance.tls.authority import wanted_names
 from appliance.tls.certificates import Certificates
 from appliance.venue.model import Venue, get_venue
 from web.connection import READ_AT_ONCE, ConnectionLimit
-from web.mdns import in_url
 
 
 @dataclass(slots=True)

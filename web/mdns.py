@@ -18,6 +18,7 @@ from appliance.box import Box
 from appliance.core.errors import log_exception
 from appliance.core.network import (
     REMOTE_ADDRESSES,
+    in_url,
     is_loopback_host,
     listens_at,
     own_interfaces,
@@ -63,11 +64,6 @@ def find_local_address(host: str, port: int) -> str:
     if host in ANY:
         return f"http://{_LOOPBACK}:{port}"
     return f"http://{in_url(host)}:{port}" if is_loopback_host(host) else ""
-
-
-def in_url(host: str) -> str:
-    """Return `host` as written in a URL, i.e. with brackets around an IPv6 address."""
-    return f"[{host}]" if ":" in host else host
 
 
 @asynccontextmanager

@@ -465,7 +465,7 @@ def with_key(handler: Handler, scope: str, services: Services) -> Handler:
 
 def in_environment(
     handler: Handler,
-    environment: Environment,
+    services: Services,
     check: Callable[[web.Request], web.Response | None] = lambda _request: None,
 ) -> Handler:
     """Wrap a handler that is public or authenticates its caller itself.
@@ -474,7 +474,7 @@ def in_environment(
     """
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        request[ENVIRONMENT] = environment
+        request[ENVIRONMENT], request[SERVICES] = services.environment, services
         response = check(request)
         return await handler(request) if response is None else response
 

@@ -1,7 +1,7 @@
-"""`GET /health`, `GET /ready`, `GET /metrics`, and alerts about misconfigured reverse proxies.
+"""`GET /health`, `GET /metrics`, and alerts about misconfigured reverse proxies.
 
-`/health` and `/ready` are for watchdogs, proxies and `venuebox doctor`. They return no version,
-path or count (docs/security.md, S29).
+`/health` is for watchdogs, proxies and `venuebox doctor`. It returns no version, path or count
+(docs/security.md, S29).
 """
 
 import asyncio
@@ -27,7 +27,6 @@ from appliance.database.connection import Reader
 from appliance.doctor.check import NGINX
 from appliance.environment import Environment
 from appliance.http.request import address_of, answer, is_loopback, is_trusted, networks_of
-from appliance.jobs.watchdog import measure_loop_latency
 from web.middleware import REQUESTS, SECURE, requested_name
 from web.portal.guard import find_living_session
 
@@ -36,48 +35,25 @@ _FRESH_SECONDS = 1.0  # how long a result is reused
 _FREE_BYTES_MIN = 1 << 20  # with less free space, the next commits may fail
 
 
-def free_bytes(folder: Path) -> int:
-    """Return the free space on the volume that contains `folder`, in bytes."""
-    return shutil.disk_usage(folder).free
-
-
 class Health:
     """Checks, at most once a second, that both databases can be read and written."""
 
-    def __init__(
-        self,
-        box: Box,
-        free: Callable[[Path], int] = free_bytes,
-        deadline: float = _DEADLINE_SECONDS,
-    ) -> None:
-        """`free` returns the free bytes on a folder's volume. `deadline` is in seconds."""
+    def __init__(self, box: Box) -> None:
         self._box = box
-        self._free = free
-        self._deadline = deadline
         self._check: asyncio.Future[list[None]] | None = None
         self._checked_at = float("-inf")
         self._is_good = False
-        self._is_serving = False
 
-    async def running(self, _app: web.Application) -> AsyncIterator[None]:
-        """Report the box as ready from the end of startup to the beginning of shutdown."""
-        self._is_serving = True
-        yield
-        self._is_serving = False
+    async def close(self, _app: web.Application) -> None:
+        """Wait for the check in progress, if any."""
         if self._check is not None:
-            await asyncio.wait({self._check}, timeout=self._deadline)
+            await asyncio.wait({self._check}, timeout=_DEADLINE_SECONDS)
 
     async def show_health(self, _request: web.Request) -> web.Response:
-        """`GET /health`: return 200, or 503 if the disk is full, slow or broken."""
+        """`GET /health` or `/ready`: return 200, or 503 if the disk is full, slow or broken."""
         if not await self._is_healthy():
             raise Unavailable
         return answer({"status": "ok"})
-
-    async def show_ready(self, request: web.Request) -> web.Response:
-        """`GET /ready`: respond like `/health`, but with 503 while the box starts or stops."""
-        if not self._is_serving:
-            raise Unavailable
-        return await self.show_health(request)
 
     async def _is_healthy(self) -> bool:
         if any(environment.database.is_full for environment in self._box.environments):
@@ -88,14 +64,14 @@ class Health:
         if self._check is None or self._check.done():
             self._check = asyncio.gather(*map(self._check_database, self._box.environments))
         # If the disk does not respond, all requests wait for the same check.
-        await asyncio.wait({self._check}, timeout=self._deadline)
+        await asyncio.wait({self._check}, timeout=_DEADLINE_SECONDS)
         self._is_good = self._check.done() and self._check.exception() is None
         self._checked_at = clock.monotonic()
         return self._is_good
 
     async def _check_database(self, environment: Environment) -> None:
         database = environment.database
-        if self._free(database.path.parent) < _FREE_BYTES_MIN:
+        if shutil.disk_usage(database.path.parent).free < _FREE_BYTES_MIN:
             raise Unavailable
         await database.write(write_heartbeat)
         if await database.read(find_heartbeat) is None:
@@ -157,8 +133,7 @@ class Metrics:
             each.name: await each.database.read(count_rows, self._scan_totals[each.name])
             for each in self._box.environments
         }
-        late = await measure_loop_latency()
-        metrics = partial(collect, self._box, counts, request.app[REQUESTS].total, late)
+        metrics = partial(collect, self._box, counts, request.app[REQUESTS].total)
         body, content_type = await asyncio.to_thread(render_metrics, metrics)
         return web.Response(body=body, headers={"Content-Type": content_type})
 
@@ -179,17 +154,11 @@ class Metrics:
         return is_bearer and compare_digest(token.encode("utf-8", "replace"), expected.encode())
 
 
-def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) -> Iterator[Any]:
-    """Yield every metric.
-
-    `requests` counts the requests since the start. `late` is the event loop's delay in seconds.
-    """
+def collect(box: Box, counts: Mapping[str, Counts], requests: int) -> Iterator[Any]:
+    """Yield every metric. `requests` counts the requests since the start."""
     from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415
 
     yield CounterMetricFamily("venuebox_requests", "requests since the start", value=requests)
-    yield GaugeMetricFamily(
-        "venuebox_loop_late_seconds", "current delay of the event loop", value=late
-    )
     backed_up = read_record(box.live.database.path.parent).at
     if backed_up is not None:
         yield GaugeMetricFamily(

@@ -8,19 +8,18 @@ from collections.abc import Iterable
 from contextlib import suppress
 from itertools import islice
 
-import aiohttp
 from aiohttp import web
 
 from appliance.backup.fence import Installation, Marker, unseal
 from appliance.backup.recovery_key import RecoveryKey
 from appliance.box import Box
-from appliance.core.network import is_loopback_host, listens_at, own_interfaces
+from appliance.core.network import in_url, is_loopback_host, listens_at, own_interfaces
 from appliance.core.tokens import Tokens
 from appliance.doctor.outside import NONCE_BYTES, PROOF_PATH
 from appliance.jobs.fence import FenceWatch, Look
 from appliance.scheduler import run_in_daemon_thread
 from appliance.venue.model import get_venue
-from web.mdns import in_url
+from appliance.webhooks.client import get_start
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +31,6 @@ _BODY_MAX = 4000  # bytes
 _NAMES_MAX = 100  # maximum number of services to look up
 # Maximum number of addresses to ask. Anybody on the network can announce thousands of them.
 _ADDRESSES_MAX = 100
-_OK = 200
 
 
 def look_around(box: Box, host: str) -> Look | None:
@@ -72,25 +70,17 @@ async def find_boxes(
     installation `own`. A response cannot be forged or replayed, because it is encrypted with the
     key and valid only for the nonce in the request.
     """
-    # Do not limit the connections. Otherwise, addresses that do not respond would delay the others.
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-        urls = islice(dict.fromkeys(addresses), _ADDRESSES_MAX)
-        asked = (_ask(session, url, key, tokens) for url in urls)
-        found = await asyncio.gather(*asked)
+    urls = islice(dict.fromkeys(addresses), _ADDRESSES_MAX)
+    found = await asyncio.gather(*(_ask(url, key, tokens) for url in urls))
     return [marker for marker in found if marker and marker.installation != own]
 
 
-async def _ask(
-    session: aiohttp.ClientSession, url: str, key: RecoveryKey, tokens: Tokens
-) -> Marker | None:
+async def _ask(url: str, key: RecoveryKey, tokens: Tokens) -> Marker | None:
     nonce = tokens.random_bytes(NONCE_BYTES).hex()
+    proof = f"{url}{PROOF_PATH}/{nonce}"
     try:
-        async with (
-            asyncio.timeout(_ANSWER_SECONDS),
-            # Do not check the certificate. The marker already proves which box responds.
-            session.get(f"{url}{PROOF_PATH}/{nonce}", ssl=False, allow_redirects=False) as response,
-        ):
-            body = await response.content.read(_BODY_MAX) if response.status == _OK else b"{}"
+        # Do not check the certificate. The marker already proves which box responds.
+        _status, body = await get_start(proof, _BODY_MAX, _ANSWER_SECONDS, tls=False)
         sealed = base64.b64decode(json.loads(body).get("serving", ""), validate=True)
     except Exception:  # noqa: BLE001 - no response may stop the requests to the other boxes
         return None

@@ -25,6 +25,7 @@ from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
 from appliance.core.data_directory import DataDirectory, listen_for_wakeups
 from appliance.core.errors import OperatorError
+from appliance.core.network import in_url
 from appliance.core.qr import qr_blocks
 from appliance.core.settings import Settings
 from appliance.environment import staff_base
@@ -36,7 +37,7 @@ from appliance.tls.certificates import Certificates
 from web.application import build_application
 from web.connection import Connection, ConnectionLimit, affordable_connections
 from web.listeners import CountedTls, Listening, accept_tls, listen, open_certificates
-from web.mdns import find_address, find_local_address, following, in_url
+from web.mdns import find_address, find_local_address, following
 from web.middleware import REQUESTS, SETUP_PATH
 from web.neighbours import look_around
 from web.portal.cookies import RESTART

@@ -22,7 +22,6 @@ from babel.dates import format_timedelta
 from appliance.backup.fence import Marker, read_installation
 from appliance.backup.recovery_key import find_recovery_key
 from appliance.backup.standby import (
-    Lost,
     Refused,
     Source,
     Standby,
@@ -40,6 +39,7 @@ from appliance.core.data_directory import DataDirectory, listen_for_wakeups, wak
 from appliance.core.errors import OperatorError, RateLimited
 from appliance.core.i18n import Language
 from appliance.core.i18n import mark as _
+from appliance.core.network import in_url
 from appliance.core.settings import Settings
 from appliance.core.text import western_digits
 from appliance.core.tokens import Tokens
@@ -51,7 +51,6 @@ from appliance.jobs.watchdog import keep_alive, sd_notify
 from appliance.scheduler import run_in_daemon_thread
 from web.connection import Connection, ConnectionLimit, affordable_connections
 from web.listeners import listen
-from web.mdns import in_url
 from web.neighbours import find_venue_boxes
 from web.rendering import LANGUAGES, STATIC_ROUTES, TEMPLATES, prepare_pages
 from web.serve import run_serve
@@ -173,25 +172,13 @@ class StandbyServer:
         address = f"http://{in_url(host)}:{self._find_port()}/portal"
         return self._page(request, lost=self._lost, address=address)
 
-    def _page(
-        self,
-        request: web.Request,
-        *,
-        status: int = 200,
-        lost: Lost | None = None,
-        **more: object,
-    ) -> web.Response:
-        state, language = self._standby.state, request.config_dict[LANGUAGES].of(request)
-        marker, backup = state.marker, state.ready
+    def _page(self, request: web.Request, *, status: int = 200, **more: object) -> web.Response:
+        language = request.config_dict[LANGUAGES].of(request)
         values: dict[str, object] = {
-            "venue": backup.header.venue if backup else "",
-            "backup": backup,
-            "backup_ago": self._ago(language, backup.header.made_at_ms) if backup else "",
-            "told_ago": self._ago(language, marker.at) if marker else "",
-            "answers": self._live[0].addresses[0] if self._live else "",
-            "was_at": marker.addresses[0] if marker and marker.addresses else "",
-            "trouble": state.trouble,
-            "lost": lost,
+            "state": self._standby.state,
+            "live": self._live,
+            "ago": partial(self._ago, language),
+            "lost": None,
             "problem": "",
             "may_force": False,
             "code": "",

@@ -29,10 +29,14 @@ def listens_at(host: str, address: str) -> bool:
     return ":" in host or ":" not in address
 
 
+def in_url(host: str) -> str:
+    """Return `host` as written in a URL, i.e. with brackets around an IPv6 address."""
+    return f"[{host}]" if ":" in host else host
+
+
 def https_base(host: str, port: int) -> str:
     """Return the https URL of a host and port, without a trailing slash."""
-    shown = f"[{host}]" if ":" in host else host
-    return f"https://{shown}" if port == 443 else f"https://{shown}:{port}"
+    return f"https://{in_url(host)}" if port == 443 else f"https://{in_url(host)}:{port}"
 
 
 def is_public(url: str) -> bool:

@@ -117,8 +117,8 @@ class Keyring:
         # In each pair, the first function returns the token for an id. The second returns the id
         # in a token, or None if the token is invalid.
         # The secret parts of `guestAccessUrl` and `claimUrl` contain a reservation id:
-        self.access_token, self._read_access = _link_tokens(derive("access link"), b"access")
-        self.claim_token, self._read_claim = _link_tokens(derive("claim link"), b"claim")
+        self.access_token, self.read_access_token = _link_tokens(derive("access link"), b"access")
+        self.claim_token, self.read_claim_token = _link_tokens(derive("claim link"), b"claim")
         # The cookie that links a guest's browser to its reservations contains a device id:
         self.device_token, self.read_device_token = _link_tokens(derive("guest device"), b"device")
         # A hidden booking form field contains a form id, which encodes when the form was shown:
@@ -128,14 +128,6 @@ class Keyring:
         self._wrap = AESGCM(derive("wrap"))
         self._proof_key = derive("outside check")
         self._signing_keys: dict[bytes, Ed25519PrivateKey] = {}
-
-    def read_access_token(self, token: str) -> str | None:
-        """Return the reservation id in `token`, or None if this box did not create the token."""
-        return self._read_access(token)
-
-    def read_claim_token(self, token: str) -> str | None:
-        """Return the reservation id in a claim token, or None if this box did not create it."""
-        return self._read_claim(token)
 
     def prove(self, nonce: str) -> str:
         """Return a MAC of `nonce`, in hex, which only this box can compute."""

@@ -18,7 +18,7 @@ from appliance.clock import DAY_MS, HOUR_MS
 from appliance.clock_gate import find_latest_instant
 from appliance.core.data_directory import ENVIRONMENTS
 from appliance.core.errors import OperatorError
-from appliance.core.network import is_loopback_host, own_addresses, serves_tls
+from appliance.core.network import in_url, is_loopback_host, own_addresses, serves_tls
 from appliance.core.settings import ServerSettings
 from appliance.core.tokens import Keyring
 from appliance.doctor import data
@@ -239,9 +239,7 @@ def _addresses(context: CheckContext) -> list[str]:
 
 def _listening_host(host: str) -> str:
     """Return the host for a URL that reaches the box from this machine."""
-    if host in {"0.0.0.0", "::"}:  # noqa: S104 - only compared
-        return "127.0.0.1"
-    return f"[{host}]" if ":" in host else host
+    return "127.0.0.1" if host in {"0.0.0.0", "::"} else in_url(host)  # noqa: S104 - only compared
 
 
 def mail(context: CheckContext) -> Check:

@@ -5,7 +5,6 @@ through the same DNS, proxy, tunnel or relay as a guest's request. The proof dep
 nonce, so another server cannot replay an earlier proof.
 """
 
-import asyncio
 import json
 import re
 import ssl
@@ -23,7 +22,7 @@ from appliance.database.connection import Reader
 from appliance.doctor.check import NGINX, Check
 from appliance.environment import Environment
 from appliance.scheduler import Job
-from appliance.webhooks.client import SystemTrust, Trust
+from appliance.webhooks.client import SystemTrust, Trust, get_start
 
 PROOF_PATH = "/.well-known/venuebox"
 NONCE = re.compile(r"[0-9a-f]{32}")
@@ -53,14 +52,9 @@ async def check_outside(
     """
     host = urlsplit(url).hostname or ""
     try:
-        async with asyncio.timeout(_DEADLINE_SECONDS):
-            context = await (trust or SystemTrust())()
-            connector = aiohttp.TCPConnector(ssl=context)
-            async with (
-                aiohttp.ClientSession(connector=connector) as session,
-                session.get(f"{url}{PROOF_PATH}/{nonce}", allow_redirects=False) as response,
-            ):
-                status, body = response.status, await response.content.read(_BODY_MAX)
+        context = await (trust or SystemTrust())()
+        proof = f"{url}{PROOF_PATH}/{nonce}"
+        status, body = await get_start(proof, _BODY_MAX, _DEADLINE_SECONDS, tls=context)
     except aiohttp.ClientConnectorDNSError:
         return Check.of("outside_without_dns", host=host)
     except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:

@@ -14,7 +14,6 @@ import logging
 import os
 import shutil
 import socket
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -32,15 +31,7 @@ from appliance.staff.two_factor import pass_password, verify_second_factor
 # systemd ends the box first: after status 1, systemd waits longer before it starts the box again.
 PATIENCE = 40.0
 _REARM_SECONDS = 10.0
-_SLEEP_SECONDS = 0.01
 DUMP = "stuck.txt"
-
-
-async def measure_loop_latency() -> float:
-    """Return how many seconds late the event loop wakes up from a 10 ms sleep."""
-    begun = time.monotonic()
-    await asyncio.sleep(_SLEEP_SECONDS)
-    return max(time.monotonic() - begun - _SLEEP_SECONDS, 0.0)
 
 
 async def end_if_stuck(dump: TextIO) -> None:

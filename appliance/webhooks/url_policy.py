@@ -15,7 +15,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from urllib.parse import urlsplit
 
 from appliance.core.errors import RULES, InvalidWebhookUrl, OperatorError, WebhookUrlClosed
-from appliance.core.network import source_address
+from appliance.core.network import in_url, source_address
 from appliance.core.settings import WebhookSettings
 from appliance.scheduler import run_in_daemon_thread
 
@@ -231,10 +231,8 @@ def _forbidden(receiver: TargetUrl, address: IpAddress | None) -> InvalidWebhook
     if address is not None and reach_of(address) is Reach.NEVER:
         return _refused("url_reserved")
     host = "IP" if receiver.address is None else str(receiver.address)
-    shown = f"[{host}]" if ":" in host else host
-    return WebhookUrlClosed(
-        field="url", usual=_default_port(secure=receiver.secure), entry=f'"{shown}:{receiver.port}"'
-    )
+    entry = f'"{in_url(host)}:{receiver.port}"'
+    return WebhookUrlClosed(field="url", usual=_default_port(secure=receiver.secure), entry=entry)
 
 
 def _parse_host(host: str, netloc: str) -> tuple[str, IpAddress | None]:

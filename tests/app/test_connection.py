@@ -126,14 +126,16 @@ def test_a_body_that_breaks_off_and_one_in_broken_chunks_leave_the_box_quiet(tmp
 
 
 @pytest.mark.proves("S19")
-async def test_a_connection_that_asks_nothing_is_dropped_and_one_that_asks_is_kept():
+async def test_a_connection_that_asks_nothing_is_dropped_and_one_that_asks_is_kept(monkeypatch):
+    monkeypatch.setattr("web.connection._FIRST_REQUEST_SECONDS", 0.1)
+
     async def answer(_request: web.BaseRequest) -> web.Response:
         await asyncio.sleep(0.3)
         return web.Response()
 
     inner = web.Server(answer)
     server = await asyncio.get_running_loop().create_server(
-        partial(Connection, inner, ConnectionLimit(9), keep_alive=5, patience=0.1), "127.0.0.1", 0
+        partial(Connection, inner, ConnectionLimit(9), keep_alive=5), "127.0.0.1", 0
     )
     async with server:
         address = server.sockets[0].getsockname()
@@ -203,18 +205,15 @@ class Held(ConnectionLimit):
         self.gone.set()
 
 
-async def an_answer_of(size, limit, reading_patience):
+async def an_answer_of(size, limit):
     """Return a server whose answers have `size` bytes, and its address."""
 
     async def answer(_request: web.BaseRequest) -> web.Response:
         return web.Response(body=bytes(size))
 
     server = await asyncio.get_running_loop().create_server(
-        partial(Connection, web.Server(answer), limit, keep_alive=5,
-                reading_patience=reading_patience),
-        "127.0.0.1",
-        0,
-    )  # fmt: skip
+        partial(Connection, web.Server(answer), limit, keep_alive=5), "127.0.0.1", 0
+    )
     return server, server.sockets[0].getsockname()
 
 
@@ -230,9 +229,10 @@ async def ask_and_read_nothing(address, room):
 
 
 @pytest.mark.proves("S19")
-async def test_who_never_reads_an_answer_is_hung_up_on():
+async def test_who_never_reads_an_answer_is_hung_up_on(monkeypatch):
+    monkeypatch.setattr("web.connection._READING_SECONDS", 0.2)
     held = Held()
-    server, address = await an_answer_of(LONG, held, 0.2)
+    server, address = await an_answer_of(LONG, held)
     async with server:
         with await ask_and_read_nothing(address, 4096):
             async with asyncio.timeout(60):

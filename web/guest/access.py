@@ -9,7 +9,6 @@ from aiohttp import web
 from markupsafe import Markup
 
 from appliance.core.qr import qr_png, qr_svg
-from appliance.core.tokens import Keyring
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.calendar_file import calendar_file
 from web.guest.card import reservation_page
@@ -38,7 +37,7 @@ async def access_page(request: web.Request) -> web.Response:
 
     While the page is open, it polls this URL with its `ETag` to detect changes.
     """
-    opened = await open_link(request, Keyring.read_access_token)
+    opened = await open_link(request, "access")
     environment, language = request[ENVIRONMENT], language_of(request)
     etag = _etag(request, opened)
     if request.headers.get("If-None-Match") == etag:
@@ -69,7 +68,7 @@ async def send_calendar(request: web.Request) -> web.Response:
     The event's SEQUENCE increases with each change. A booking for the whole evening lasts from the
     start of the weekday's first slot to the end of its last slot, or all day if there are no slots.
     """
-    opened, language = await open_link(request, Keyring.read_access_token), language_of(request)
+    opened, language = await open_link(request, "access"), language_of(request)
     url = request[ENVIRONMENT].links.access(opened.access_token)
     file = calendar_file(opened.reservation, opened.venue, opened.hours, opened.zone, language, url)
     disposition = {"Content-Disposition": 'inline; filename="reservation.ics"'}
@@ -79,7 +78,7 @@ async def send_calendar(request: web.Request) -> web.Response:
 @guest_page
 async def pass_picture(request: web.Request) -> web.Response:
     """`GET /access/{token}/pass.png`: download the pass as a QR code, without the guest's name."""
-    opened = await open_link(request, Keyring.read_access_token)
+    opened = await open_link(request, "access")
     if opened.guest_pass is None:
         raise DeadLink
     picture = await asyncio.to_thread(_png, opened.guest_pass, _PIXELS_PER_MODULE)

@@ -11,7 +11,6 @@ from appliance.core.errors import (
     ValidationError,
     VenueInactive,
 )
-from appliance.core.tokens import Keyring
 from appliance.database.connection import Transaction
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT
@@ -62,14 +61,14 @@ async def send_booking(request: web.Request) -> web.Response:
     if not takes_bookings(environment):
         return await _closed(request)
     try:
-        form = await read_booking_form(request, environment)
+        form = await read_booking_form(request, environment, language)
     except ValidationError as refusal:
         return await _show(request, status=refusal.status)
-    notice, errors = find_doubt(form, language), find_errors(form, language)
+    notice, errors = find_doubt(form, language), find_errors(form.booking, language)
     if notice or errors:
         return await _show(request, form, errors=errors, notice=notice, status=400)
     try:
-        return await _redirect(request, await _book(request, environment, form))
+        return await _redirect(request, await _book(request, environment, form.booking))
     except ApiError as refusal:
         return await _show(request, form, refusal=refusal, status=max(refusal.status, 409))
 
@@ -77,7 +76,7 @@ async def send_booking(request: web.Request) -> web.Response:
 @guest_page
 async def booked_page(request: web.Request) -> web.Response:
     """`GET /book/{token}`: show the booking, with a link to the guest pass."""
-    opened = await open_link(request, Keyring.read_access_token)
+    opened = await open_link(request, "access")
     environment, device, id_ = request[ENVIRONMENT], find_device(request), opened.reservation.id
     database = environment.database
     # Guests may share the link to this page, so only the browser that booked may cancel.
@@ -86,14 +85,12 @@ async def booked_page(request: web.Request) -> web.Response:
     return reservation_page(request, "guest/booked.html", opened, is_mine=is_mine, writes=writes)
 
 
-async def _book(request: web.Request, environment: Environment, form: BookingForm) -> Reservation:
+async def _book(request: web.Request, environment: Environment, booking: Booking) -> Reservation:
     """Book a table within the rate limits.
 
     Raises RateLimited, or an ApiError that says why the booking is not possible.
     """
     booked, most = guest_limits_of(request).count_booking(request)
-    offer = await environment.database.read(read_offer, form.day, form.guests)
-    booking = form.to_booking(form.day or offer.tonight, language_of(request))
     return await environment.database.write(_book_within_limit, booking, booked, most)
 
 
@@ -141,9 +138,9 @@ async def _show(
     day = parse_date(request.query.get("date"))
     token, when = new_token(environment), ""
     if form is not None:
-        guests, day, when = form.guests, form.day, form.when
+        guests, day, when = form.booking.guests, form.booking.date, form.typed["when"]
         if not form.is_stale and not isinstance(refusal, FormUsed):
-            token = form.token
+            token = form.typed["token"]
     offer = await environment.database.read(read_offer, day, guests)
     if offer.venue.status != "active" or type(refusal) is VenueInactive:
         return await _closed(request)
@@ -151,7 +148,8 @@ async def _show(
         notice = trouble_in_words(refusal, offer, when, language)
     values: dict[str, object] = {
         **offer_in_words(offer, form, language),
-        "form": form,
+        "booking": form.booking if form else None,
+        "typed": form.typed if form else defaultdict(str),
         "errors": defaultdict(str, errors or {}),
         "is_wrong": bool(errors),
         "notice": notice,

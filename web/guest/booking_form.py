@@ -151,22 +151,12 @@ def read_offer(reader: Reader, wanted: date | None, guests: int) -> Offer:
 class BookingForm:
     """A submitted booking form.
 
-    `table` is an id, or "" for any table. `form_id` and `age` (ms since the form was shown) are
-    None if this box did not issue `token`. `is_trapped` is true if the hidden form field has a
-    value.
+    The values in `booking` may be invalid. `typed` contains the fields as entered. `age` (ms since
+    the form was shown) is None if this box did not issue the form's token.
     """
 
-    day: date | None
-    guests: int
-    when: str
-    table: str
-    name: str
-    email: str
-    phone: str
-    notes: str
-    form_id: str | None
-    token: str
-    is_trapped: bool
+    booking: Booking
+    typed: dict[str, str]
     age: int | None
 
     @property
@@ -174,44 +164,31 @@ class BookingForm:
         """Return whether the token has expired or is invalid."""
         return self.age is None or not 0 <= self.age <= _OLDEST
 
-    def to_booking(self, day: date, language: Language) -> Booking:
-        """Return the requested booking. The form must be valid."""
-        return Booking(
-            table_id=self.table or ANY_TABLE,
-            date=day,
-            slot=None if self.when == WHOLE_EVENING else self.when,
-            guests=self.guests,
-            customer_name=self.name,
-            customer_email=self.email or None,
-            customer_phone=self.phone or None,
-            notes=self.notes or None,
-            idempotency_key=self.form_id,
-            language=language.code,
-        )
 
-
-async def read_booking_form(request: web.Request, environment: Environment) -> BookingForm:
-    """Read the submitted form without validating its values.
+async def read_booking_form(
+    request: web.Request, environment: Environment, language: Language
+) -> BookingForm:
+    """Read the submitted form without validating its values. Without a date, it is for tonight.
 
     Raises ValidationError if the form cannot be read or a field is far too long.
     """
-    fields = await read_form(request)
-    token, when = fields.text("token"), fields.text("when")
-    form_id = environment.keyring.read_form_token(token)
-    return BookingForm(
-        day=parse_date(fields.text("date")),
+    fields, database = await read_form(request), environment.database
+    when, day = fields.text("when"), parse_date(fields.text("date"))
+    form_id = environment.keyring.read_form_token(fields.text("token"))
+    booking = Booking(
+        table_id=parse_uuid(fields.text(f"table-{when}")) or ANY_TABLE,
+        date=day or database.peek(find_tonight),
+        slot=None if when == WHOLE_EVENING else when,
         guests=parse_party(fields.text("guests"), 0),
-        when=when,
-        table=parse_uuid(fields.text(f"table-{when}")) or "",
-        name=fields.text("name", _TYPED_MAX),
-        email=fields.text("email", _TYPED_MAX),
-        phone=fields.text("phone", _TYPED_MAX),
-        notes=fields.lines("notes"),
-        form_id=form_id,
-        token=token,
-        is_trapped=bool(fields.text(TRAP, _TYPED_MAX)),
-        age=environment.database.clock.now() - made_at(form_id) if form_id else None,
+        customer_name=fields.text("name", _TYPED_MAX),
+        customer_email=fields.text("email", _TYPED_MAX) or None,
+        customer_phone=fields.text("phone", _TYPED_MAX) or None,
+        notes=fields.lines("notes") or None,
+        idempotency_key=form_id,
+        language=language.code,
     )
+    age = database.clock.now() - made_at(form_id) if form_id else None
+    return BookingForm(booking, fields.typed(), age)
 
 
 def parse_party(text: str, otherwise: int) -> int:
@@ -229,22 +206,22 @@ def new_token(environment: Environment) -> str:
     return environment.keyring.form_token(database.tokens.new_id(database.clock.now()))
 
 
-def find_errors(form: BookingForm, language: Language) -> dict[str, str]:
+def find_errors(booking: Booking, language: Language) -> dict[str, str]:
     """Validate the entered values. Return error messages by field name."""
     errors: dict[str, str] = {}
-    if form.when != WHOLE_EVENING and not is_slot(form.when):
+    if booking.slot is not None and not is_slot(booking.slot):
         errors["when"] = _("Please choose a time.")
-    if not is_visible(form.name):
+    if not is_visible(booking.customer_name):
         errors["name"] = _("Please enter your name.")
-    elif len(form.name) > NAME_MAX:
+    elif len(booking.customer_name) > NAME_MAX:
         errors["name"] = _TOO_LONG
-    if not form.email and not form.phone:
+    if not booking.customer_email and not booking.customer_phone:
         errors["email"] = _("Please give an email address or a phone number.")
-    if form.email and not is_email(form.email):
+    if booking.customer_email and not is_email(booking.customer_email):
         errors["email"] = _("This email address is not valid: please check it.")
-    if form.phone and not is_phone(form.phone):
+    if booking.customer_phone and not is_phone(booking.customer_phone):
         errors["phone"] = _("This phone number is not valid: enter 6 to 20 digits.")
-    if len(form.notes) > NOTES_MAX:
+    if len(booking.notes or "") > NOTES_MAX:
         errors["notes"] = _TOO_LONG
     return {name: language.gettext(text) for name, text in errors.items()}
 
@@ -255,7 +232,7 @@ def find_doubt(form: BookingForm, language: Language) -> str | None:
     Otherwise, return None.
     """
     gettext = language.gettext
-    if form.is_trapped or (form.age is not None and 0 <= form.age < _FASTEST):
+    if form.typed[TRAP] or (form.age is not None and 0 <= form.age < _FASTEST):
         return gettext("That was quick. Please check your entries and send them again.")
     if form.is_stale:
         return gettext("This page was open for a long time. Nothing is lost: please send it again.")
@@ -270,7 +247,7 @@ def offer_in_words(offer: Offer, form: BookingForm | None, language: Language) -
     """
     near, written = evening_in_words(offer.day, offer.tonight, language, offer.starts)
     free = [choice.when for choice in offer.choices if choice.is_free]
-    wanted = form.when if form else next(iter(free), "")
+    wanted = form.typed["when"] if form else next(iter(free), "")
     last = offer.tonight + timedelta(BOOKING_HORIZON_DAYS)
     return {
         "offer": offer,

@@ -1,13 +1,13 @@
 """Find the reservations that a guest may open, by a link's token or the browser's cookie."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
-from appliance.core.tokens import Keyring, hash_token
+from appliance.core.tokens import hash_token
 from appliance.database.connection import Reader
 from appliance.door.guest_pass import pass_text
 from appliance.environment import Environment
@@ -81,18 +81,17 @@ class OpenedLink:
         return self.access_path if self.is_alive and self.guest_pass else None
 
 
-async def open_link(
-    request: web.Request, read_token: Callable[[Keyring, str], str | None]
-) -> OpenedLink:
-    """Return the reservation for the token in the URL path.
+async def open_link(request: web.Request, kind: Literal["access", "claim"]) -> OpenedLink:
+    """Return the reservation for the token in the URL path, which must be of the given kind.
 
     The page then uses the language that the partner has set for the guest, if any. Raises DeadLink
     if the token is invalid or the link has expired. Tokens contain a MAC, so forged tokens are
     rejected without a database query.
     """
-    environment = request[ENVIRONMENT]
+    environment, keyring = request[ENVIRONMENT], request[ENVIRONMENT].keyring
     token = request.match_info["token"].rstrip(_PUNCTUATION)
-    reservation_id = read_token(environment.keyring, token)
+    read = keyring.read_access_token if kind == "access" else keyring.read_claim_token
+    reservation_id = read(token)
     if reservation_id is None:
         raise DeadLink
     opened = await environment.database.read(_open, environment, reservation_id)

@@ -7,7 +7,6 @@ from contextlib import suppress
 from aiohttp import web
 
 from appliance.core.errors import ApiError, RateLimited, Unavailable, WrongState
-from appliance.core.tokens import Keyring
 from appliance.database.connection import Transaction
 from appliance.http.request import ENVIRONMENT
 from appliance.jobs.reservation_states import stop_reminders
@@ -47,7 +46,7 @@ async def claim_page(request: web.Request) -> web.Response:
     A GET shows a button. The form may also correct the guest's details. Submitting the form again
     returns the same response.
     """
-    opened = await open_link(request, Keyring.read_claim_token)
+    opened = await open_link(request, "claim")
     if request.method != "POST":  # HEAD, like GET, only shows the page
         return _show_form(request, "guest/claim.html", opened)
     device = device_for(request)
@@ -58,7 +57,7 @@ async def claim_page(request: web.Request) -> web.Response:
     refusal, correction = await _correct(request, store)
     if refusal is not None:
         return _show_form(request, "guest/claim.html", opened, refusal, correction)
-    opened = await open_link(request, Keyring.read_claim_token)
+    opened = await open_link(request, "claim")
     cancel = f"{request[ENVIRONMENT].prefix}/claim-guest/{request.match_info['token']}/cancel"
     response = reservation_page(
         request, "guest/claimed.html", opened, is_kept=device is not None, cancel=cancel
@@ -104,7 +103,7 @@ async def cancel_page(request: web.Request) -> web.Response:
 
 async def _open(request: web.Request) -> OpenedLink:
     if "token" in request.match_info:
-        return await open_link(request, Keyring.read_claim_token)
+        return await open_link(request, "claim")
     return await open_mine(request)
 
 

@@ -81,9 +81,7 @@ async def show_box(
     changing = "app_url" in typed or _NUMBERS[0] in typed
     values = {
         "lamp": worst(checks) if checked_at else None,
-        "checks": [  # active alerts are listed separately
-            check for check in checks if check.name != "conditions" or check.status == "ok"
-        ],
+        "checks": checks,
         "said": partial(text_of, language=language),
         "describe": describe,
         "looked_at": checked_at,
@@ -104,7 +102,6 @@ async def show_box(
         "saved": saved,
         "seen": typed["seen"] if changing else _mark(saved_settings(request), _GENERAL),
         "mail_seen": typed["seen"] if "host" in typed else _mark(saved_settings(request), _MAIL),
-        "securities": _SECURITIES,
         "ranges": RANGES,
         "may_restart": RESTART in request.app,
         "steps": await steps_of(request),

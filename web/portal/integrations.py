@@ -129,11 +129,6 @@ def _health_of(reader: Reader, endpoint: Endpoint) -> str:
     return "new" if endpoint.last_success_at is None else "good"
 
 
-async def go_to_overview(request: web.Request) -> web.Response:
-    """`GET …/keys|endpoints`: redirect to the overview, which lists keys and endpoints."""
-    return see_other(request, "/integrations")
-
-
 async def show_warnings(request: web.Request) -> web.Response:
     """`GET …/warnings`: list idempotency keys that were reused with a different body."""
     database = request[ENVIRONMENT].database
@@ -321,7 +316,6 @@ def _read_endpoint(reader: Reader, endpoint_id: str) -> dict[str, object]:
         "skew_most": SKEW_WARNING_S,
         "seen": _fingerprint(endpoint),
         "old_signs": (endpoint.previous_secret_expires_at or 0) > reader.now,
-        "is_plain": endpoint.url[:5].lower() == "http:",
         "which": "pin" if endpoint.pin else trust,
     }
 

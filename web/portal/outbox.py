@@ -16,8 +16,7 @@ from appliance.http.request import ENVIRONMENT
 from appliance.http.security_headers import page_headers
 from appliance.reservations.email_queue import list_emails
 from appliance.reservations.request import parse_uuid
-from web.api.authentication import Gate
-from web.middleware import SECURE
+from web.middleware import SECURE, SERVICES
 from web.rendering import TEMPLATES
 
 _SCOPE = "reservations:read"
@@ -26,17 +25,17 @@ _HEADERS_SHOWN = ("Date", "From", "To", "Subject", "Message-ID", "Content-Langua
                   "List-Unsubscribe")  # fmt: skip
 
 
-async def list_outbox(request: web.Request, gate: Gate) -> web.Response:
+async def list_outbox(request: web.Request) -> web.Response:
     """`GET /test/outbox`: list the latest 200 emails, newest first."""
-    environment = _admit(request, gate)
+    environment = _admit(request)
     emails = await environment.database.read(list_emails, limit=_SHOWN)
     rows = [(email, format_instant(email.created_at)) for email in emails]
     return _page(request, "outbox/list.html", rows=rows, shown=_SHOWN)
 
 
-async def show_email(request: web.Request, gate: Gate) -> web.Response:
+async def show_email(request: web.Request) -> web.Response:
     """`GET /test/outbox/{id}`: show an email's headers, plain text, HTML and attachments."""
-    environment = _admit(request, gate)
+    environment = _admit(request)
     email_id = parse_uuid(request.match_info["id"])
     if email_id is None:
         raise NotFound
@@ -60,7 +59,7 @@ async def show_email(request: web.Request, gate: Gate) -> web.Response:
 OUTBOX_ROUTES = (("GET", "/test/outbox", list_outbox), ("GET", "/test/outbox/{id}", show_email))
 
 
-def _admit(request: web.Request, gate: Gate) -> Environment:
+def _admit(request: web.Request) -> Environment:
     """Return the test environment.
 
     Raises Unauthorized if the request neither has a test API key nor comes from this machine, and
@@ -68,7 +67,7 @@ def _admit(request: web.Request, gate: Gate) -> Environment:
     """
     if "Authorization" in request.headers:
         request.app[SECURE].demand(request)
-        gate.admit(request, _SCOPE)
+        request[SERVICES].gate.admit(request, _SCOPE)
     elif not request.app[SECURE].is_this_machine(request):
         raise Unauthorized
     return request[ENVIRONMENT]

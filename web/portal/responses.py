@@ -1,6 +1,5 @@
 """Build the portal's responses: pages, parts of pages for htmx, errors, redirects and files."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import date, datetime
 from typing import ClassVar
@@ -18,7 +17,6 @@ from web.portal.navigation import SAFE, areas_for, nearest_page, same_page
 from web.rendering import LANGUAGES, render
 
 HEADERS = page_headers(img_src="'self' data:")
-_WRITE_SECONDS = 5.0  # limit per write, because a browser that reads nothing would delay a shutdown
 
 
 class Declined(Exception):
@@ -199,11 +197,10 @@ def download_headers(content_type: str, name: str) -> dict[str, str]:
 async def send_file(
     request: web.Request, chunks: AsyncIterator[bytes], content_type: str, name: str
 ) -> web.StreamResponse:
-    """Stream a file download. Raises TimeoutError if the browser reads nothing for 5 s."""
+    """Stream a file download."""
     response = web.StreamResponse(headers=download_headers(content_type, name))
     await response.prepare(request)
     async for chunk in chunks:
-        async with asyncio.timeout(_WRITE_SECONDS):
-            await response.write(chunk)
+        await response.write(chunk)
     await response.write_eof()
     return response

@@ -68,8 +68,6 @@ _ROUTES: tuple[PortalRoute, ...] = (
     _get(f"{_RESERVATION}/held.json", "manager", reservation.export_one),
     _get(_ROOM, "manager", integrations.show_overview),
     _get(f"{_ROOM}/warnings", "manager", integrations.show_warnings),
-    _get(f"{_ROOM}/keys", "manager", integrations.go_to_overview),
-    _get(_ENDPOINTS, "manager", integrations.go_to_overview),
     _post(f"{_ROOM}/keys", "manager", integrations.create_key, page=integrations.new_key),
     _get(f"{_ROOM}/keys/new", "manager", integrations.new_key),
     _get(_KEY, "manager", integrations.show_key),

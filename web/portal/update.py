@@ -23,7 +23,7 @@ from appliance.release import (
     request_update,
 )
 from appliance.staff.audit_log import record_audit
-from appliance.webhooks.client import SystemTrust, Trust
+from appliance.webhooks.client import SystemTrust, Trust, get_start
 from web.portal.cookies import BOX, LIVE
 from web.portal.forms import Form
 from web.portal.guard import actor_of
@@ -88,24 +88,16 @@ async def fetch_manifest(url: str, key: Ed25519PublicKey, trust: Trust) -> Manif
 
     Raises OperatorError if it cannot be read, or if it is not signed by `key`.
     """
-    head = b""
     try:
-        async with asyncio.timeout(_DEADLINE_SECONDS):
-            connector = aiohttp.TCPConnector(ssl=await trust())
-            async with (
-                aiohttp.ClientSession(connector=connector) as session,
-                session.get(url) as response,
-            ):
-                if response.status != _OK:
-                    raise OperatorError(f"{url} responded with HTTP status {response.status}")
-                async for block in response.content.iter_any():
-                    head += block
-                    if len(head) >= HEAD_BYTES:
-                        break
+        status, head = await get_start(
+            url, HEAD_BYTES, _DEADLINE_SECONDS, tls=await trust(), follows=True
+        )
     except TimeoutError:
         raise OperatorError(f"{url} did not respond within 10 s") from None
     except (aiohttp.ClientError, OSError) as error:
         raise OperatorError(f"{url} cannot be read ({error})") from None
+    if status != _OK:
+        raise OperatorError(f"{url} responded with HTTP status {status}")
     return read_manifest(io.BytesIO(head), key)
 
 
