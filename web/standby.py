@@ -22,6 +22,7 @@ from babel.dates import format_timedelta
 from appliance.backup.fence import Marker, read_installation
 from appliance.backup.recovery_key import find_recovery_key
 from appliance.backup.standby import (
+    Lost,
     Refused,
     Source,
     Standby,
