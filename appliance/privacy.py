@@ -27,13 +27,13 @@ from appliance.database.wal import wipe
 from appliance.environment import Environment
 from appliance.reservations.email_queue import forget_no_reminders
 from appliance.reservations.model import evening_is_over
+from appliance.reservations.request import plain_phone
 from appliance.reservations.rows import (
     add_history,
     get_reservation,
     list_history,
     update_reservation,
 )
-from appliance.reservations.search import digits_of, is_same_number
 from appliance.scheduler import Job
 from appliance.venue.model import get_venue
 from appliance.webhooks.delivery_log import erase_deliveries_of
@@ -66,11 +66,22 @@ def find_reservations_of(reader: Reader, email: str | None, phone: str | None) -
         found += [id_ for (id_,) in reader.rows(sql, {"email": email.strip()})]
     if phone is not None:
         sql = "SELECT id, customer_phone FROM reservation WHERE customer_phone IS NOT NULL"
-        number = digits_of(phone)
-        found += [
-            id_ for id_, stored in reader.rows(sql) if is_same_number(digits_of(stored), number)
-        ]
+        found += [id_ for id_, stored in reader.rows(sql) if is_same_phone(phone, stored)]
     return list(dict.fromkeys(found))
+
+
+def is_same_phone(first: str, second: str) -> bool:
+    """Whether both texts are forms of one phone number, such as `06…`, `+212 6…` and `002126…`."""
+    first, second = _digits(first), _digits(second)
+    if not first or not second:
+        return False
+    if first == second:
+        return True
+    for national, whole in ((first, second), (second, first)):
+        rest = national.lstrip("0")
+        if national.startswith("0") and len(rest) >= 6 and not whole.startswith("0"):
+            return whole.endswith(rest)
+    return False
 
 
 def find_past_guests(reader: Reader, last_evening: date, limit: int) -> list[str]:
@@ -114,6 +125,11 @@ def keep_existing(reader: Reader, reservation_ids: Collection[str]) -> list[str]
     """Return the ids in `reservation_ids` for which a reservation exists, in any order."""
     sql = "SELECT id FROM reservation WHERE id IN (SELECT value FROM json_each(:ids))"
     return [row[0] for row in reader.rows(sql, {"ids": json.dumps(list(reservation_ids))})]
+
+
+def _digits(text: str) -> str:
+    digits = "".join(sign for sign in plain_phone(text) or "" if sign.isdecimal())
+    return digits.removeprefix("00")
 
 
 LIST = "erasures.jsonl"

@@ -92,7 +92,7 @@ def is_name(text: str) -> bool:
 
 
 def _matches(reservation: Reservation, query: str, by_phone: Callable[[str, str], bool]) -> bool:
-    phone = digits_of(reservation.customer_phone)
+    phone = _digits(reservation.customer_phone)
     return all(
         _matches_word(reservation, word) or by_phone(phone, _read_number(word))
         for word in fold(query).split()
@@ -111,25 +111,25 @@ def _matches_word(reservation: Reservation, word: str) -> bool:
 def _read_number(query: str) -> str:
     """Return the digits of `query` if it looks like all or part of a phone number, else `""`."""
     folded = fold(query)
-    digits = digits_of(folded)
+    digits = _digits(folded)
     is_number = all(sign.isdecimal() or sign in "+-./() " for sign in folded)
     return digits if is_number and len(digits) >= _FEWEST_DIGITS else ""
 
 
 def _contains(phone: str, number: str) -> bool:
-    return bool(number) and (number in phone or is_same_number(phone, number))
+    return bool(number) and (number in phone or _is_same_number(phone, number))
 
 
 def _ends_or_equals(phone: str, number: str) -> bool:
     if len(number) == _LAST_DIGITS:
         return phone.endswith(number)
-    return is_same_number(phone, number)
+    return _is_same_number(phone, number)
 
 
-def is_same_number(phone: str, number: str) -> bool:
-    """Whether `phone` and `number` are digits of the same phone number.
+def _is_same_number(phone: str, number: str) -> bool:
+    """Whether `phone` and `number` are the same phone number.
 
-    One of them may lack the country code or the leading 0, if it has nine digits without them.
+    One of them may lack the country code or the leading 0.
     """
     short, long = sorted((phone.lstrip("0"), number.lstrip("0")), key=len)
     if len(short) < _NATIONAL_DIGITS:
@@ -139,8 +139,7 @@ def is_same_number(phone: str, number: str) -> bool:
     )
 
 
-def digits_of(text: str | None) -> str:
-    """Return the digits in `text`, converted to 0 to 9."""
+def _digits(text: str | None) -> str:
     return "".join(sign for sign in fold(text or "") if sign.isdecimal())
 
 

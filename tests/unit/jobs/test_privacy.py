@@ -17,11 +17,11 @@ from appliance.privacy import (
     erase_guest,
     export_guests,
     find_reservations_of,
+    is_same_phone,
     read_list,
 )
 from appliance.reservations.create import enter_by_staff
 from appliance.reservations.rows import get_reservation
-from appliance.reservations.search import digits_of, is_same_number
 from appliance.scheduler import Scheduler
 from tests.builders import a_booking, table_id
 from tests.unit.jobs.canaries import (
@@ -123,8 +123,8 @@ async def test_an_export_holds_everything_that_was_written_down(box):
     ],
 )
 def test_a_number_is_known_however_it_is_spelled(one, other, same):
-    assert is_same_number(digits_of(one), digits_of(other)) is same
-    assert is_same_number(digits_of(other), digits_of(one)) is same
+    assert is_same_phone(one, other) is same
+    assert is_same_phone(other, one) is same
 
 
 @pytest.mark.proves("S24")
