@@ -128,7 +128,8 @@ def keep_existing(reader: Reader, reservation_ids: Collection[str]) -> list[str]
 
 
 def _digits(text: str) -> str:
-    digits = "".join(sign for sign in plain_phone(text) or "" if sign.isdecimal())
+    plain = plain_phone(text.replace("(0)", "")) or ""
+    digits = "".join(sign for sign in plain if sign.isdecimal())
     return digits.removeprefix("00")
 
 

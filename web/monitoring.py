@@ -50,7 +50,10 @@ class Health:
             await asyncio.wait({self._check}, timeout=_DEADLINE_SECONDS)
 
     async def show_health(self, _request: web.Request) -> web.Response:
-        """`GET /health` or `/ready`: return 200, or 503 if the disk is full, slow or broken."""
+        """`GET /health`: return 200, or 503 if the disk is full, slow or broken.
+
+        `GET /ready` is the same.
+        """
         if not await self._is_healthy():
             raise Unavailable
         return answer({"status": "ok"})

@@ -17,33 +17,37 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from appliance.box import Box
 from appliance.core.files import atomic_file
 from appliance.database.database import Database
 from appliance.door.check_in import check_in, check_in_by_staff, undo_by_staff, undo_check_in
 from appliance.door.offline_sync import sync_scans
-from appliance.staff.sign_in import begin_sign_in, note_wrong_password
+from appliance.staff.sign_in import (
+    begin_sign_in,
+    note_wrong_password,
+    right_password,
+    sign_out,
+)
 from appliance.staff.two_factor import pass_password, verify_second_factor
 
 # The timer in seconds (docs/promises.md, G10). Longer than WatchdogSec in venuebox.service, so that
 # systemd ends the box first: after status 1, systemd waits longer before it starts the box again.
 PATIENCE = 40.0
 _REARM_SECONDS = 10.0
-DUMP = "stuck.txt"
 
 
-async def end_if_stuck(dump: TextIO) -> None:
+async def end_if_stuck() -> None:
     """End the process with status 1 if the event loop is stuck, until cancelled.
 
     Before the process ends, also if a signal like systemd's SIGABRT ends it, the stack traces of
-    all threads are written to `dump`.
+    all threads are written to standard error.
     """
-    faulthandler.enable(dump)
+    faulthandler.enable()
     try:
         while True:
-            faulthandler.dump_traceback_later(PATIENCE, exit=True, file=dump)
+            faulthandler.dump_traceback_later(PATIENCE, exit=True)
             await asyncio.sleep(_REARM_SECONDS)
     finally:
         faulthandler.cancel_dump_traceback_later()
@@ -86,11 +90,12 @@ NAME = "ballast"
 _MIB = 1 << 20
 _LOOK_SECONDS = 1.0  # while the disk is full, check for free space at this interval
 
-# The actions that are accepted while the disk is full: check-ins, and staff signing in to see why
-# everything else is refused.
+# The actions that are accepted while the disk is full: check-ins, and staff signing in, to see why
+# everything else is refused, and signing out.
 _ESSENTIAL_ACTIONS: frozenset[Callable[..., Any]] = frozenset({
     check_in, check_in_by_staff, undo_by_staff, undo_check_in, sync_scans,
-    begin_sign_in, pass_password, verify_second_factor, note_wrong_password,
+    begin_sign_in, pass_password, verify_second_factor, note_wrong_password, right_password,
+    sign_out,
 })  # fmt: skip
 
 
@@ -212,14 +217,13 @@ async def background_services(
 
     Enter the block when the box is ready to serve, and leave it before the box stops.
     """
-    with (box.directory.root / "log" / DUMP).open("a", encoding="utf-8") as dump:
-        beats = [asyncio.create_task(beat) for beat in (keep_alive(environ), end_if_stuck(dump))]
-        reserve.start(environment.database for environment in box.environments)
-        try:
-            yield
-        finally:
-            sd_notify(environ, "STOPPING=1")
-            for beat in beats:
-                beat.cancel()
-            await asyncio.gather(*beats, return_exceptions=True)
-            await reserve.close()
+    beats = [asyncio.create_task(beat) for beat in (keep_alive(environ), end_if_stuck())]
+    reserve.start(environment.database for environment in box.environments)
+    try:
+        yield
+    finally:
+        sd_notify(environ, "STOPPING=1")
+        for beat in beats:
+            beat.cancel()
+        await asyncio.gather(*beats, return_exceptions=True)
+        await reserve.close()

@@ -117,7 +117,7 @@ async def _identify(arguments: argparse.Namespace, folder: Path) -> Identity:
             if known is None:
                 raise
             log.warning("agent: pairing failed (%s), so the previous pairing is kept", error)
-            identity = known
+            identity = replace(identity, box=known.box)
     if identity != known:
         identity.save(folder)
     return identity

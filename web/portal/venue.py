@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from aiohttp import web
@@ -234,9 +234,10 @@ async def show_rules(request: web.Request) -> web.Response:
     venue, typed = stored, request[FORM].typed() if REFUSED in request else {}
     if stored.name == UNFURNISHED.name:  # on a new box, saving the name also activates the venue
         venue = replace(stored, name="", slug="", status="active")
+    # Only the rules form has a `slug`. If that form was rejected, show the entered values.
+    stored_values = {field.name: getattr(venue, field.name) for field in fields(venue)}
     values = {
-        # Only the rules form has a `slug`. If that form was rejected, show the entered values.
-        "venue": {**asdict(venue), "auto_confirm": "", **typed} if "slug" in typed else venue,
+        "venue": {**stored_values, "auto_confirm": "", **typed} if "slug" in typed else venue,
         "seen": typed.get("seen") or fingerprint(stored),
         "statuses": STATUSES,
         "modes": MODES,
