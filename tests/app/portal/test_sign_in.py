@@ -120,7 +120,9 @@ async def test_a_full_disk_lets_staff_sign_in_and_see_why_all_else_is_refused(
     assert (status, len(cookies)) == (303, 2)
     cookie = "; ".join(f"{name}={value}" for name, value in cookies.items())
     path, headers = "/portal/sign-out", {**FROM_OURS, "Cookie": cookie}
-    async with running.client.post(path, headers=headers, allow_redirects=False) as response:
+    async with running.client.post(
+        path, data={"once": ""}, headers=headers, allow_redirects=False
+    ) as response:
         assert (response.status, running.live.database.is_full) == (303, True)
     await reserve.close()
 
