@@ -1,7 +1,7 @@
 """The event loop's watchdog, and the disk space reserve.
 
-The loop sends systemd's keep-alive messages, so these stop when the loop is stuck, and systemd ends
-the process. Without systemd, a timer that the loop must start again and again ends it.
+The loop sends systemd's keep-alive messages. If the loop is stuck, they stop, and systemd ends the
+process and starts it again (docs/promises.md, G10).
 
 The disk reserve is a file that is deleted when the disk is full, which frees space for check-ins.
 All other writes are refused until there is enough free space to create the file again.
@@ -32,27 +32,6 @@ from appliance.staff.sign_in import (
 )
 from appliance.staff.two_factor import pass_password, verify_second_factor
 
-# The timer in seconds (docs/promises.md, G10). Longer than WatchdogSec in venuebox.service, so that
-# systemd ends the box first: after status 1, systemd waits longer before it starts the box again.
-PATIENCE = 40.0
-_REARM_SECONDS = 10.0
-
-
-async def end_if_stuck() -> None:
-    """End the process with status 1 if the event loop is stuck, until cancelled.
-
-    Before the process ends, also if a signal like systemd's SIGABRT ends it, the stack traces of
-    all threads are written to standard error.
-    """
-    faulthandler.enable()
-    try:
-        while True:
-            faulthandler.dump_traceback_later(PATIENCE, exit=True)
-            await asyncio.sleep(_REARM_SECONDS)
-    finally:
-        faulthandler.cancel_dump_traceback_later()
-        faulthandler.disable()
-
 
 def sd_notify(environ: Mapping[str, str], message: str) -> None:
     """Send `message`, such as `READY=1`, to systemd if NOTIFY_SOCKET is set."""
@@ -77,8 +56,14 @@ def watchdog_seconds(environ: Mapping[str, str]) -> float | None:
 
 
 async def keep_alive(environ: Mapping[str, str]) -> None:
-    """Send keep-alive messages until cancelled. Return at once if the watchdog is not enabled."""
+    """Send keep-alive messages until cancelled. Return at once if the watchdog is not enabled.
+
+    If they stop, systemd ends the process with SIGABRT. The stack traces of all threads are then
+    written to standard error, which is the journal.
+    """
     interval = watchdog_seconds(environ)
+    if interval is not None:
+        faulthandler.enable()
     while interval is not None:
         sd_notify(environ, "WATCHDOG=1")
         await asyncio.sleep(interval)
@@ -217,13 +202,11 @@ async def background_services(
 
     Enter the block when the box is ready to serve, and leave it before the box stops.
     """
-    beats = [asyncio.create_task(beat) for beat in (keep_alive(environ), end_if_stuck())]
+    beating = asyncio.create_task(keep_alive(environ))
     reserve.start(environment.database for environment in box.environments)
     try:
         yield
     finally:
         sd_notify(environ, "STOPPING=1")
-        for beat in beats:
-            beat.cancel()
-        await asyncio.gather(*beats, return_exceptions=True)
+        beating.cancel()
         await reserve.close()

@@ -2,32 +2,30 @@
 
 import asyncio
 import os
+import signal
 import socket
 import subprocess
 import sys
-import time
+from contextlib import suppress
 
 import pytest
 
 from appliance.jobs import watchdog as life
 from appliance.jobs.watchdog import DiskReserve, keep_alive, sd_notify, watchdog_seconds
 
-LOOP = """
-import asyncio, sys, time
-from appliance.jobs import watchdog
+STUCK = """
+import asyncio, os, time
+from appliance.jobs.watchdog import keep_alive
 
-watchdog.PATIENCE, watchdog._REARM_SECONDS = 1.0, 0.2
+def stand_still():
+    time.sleep(60)
 
-def stand_still(seconds):
-    time.sleep(seconds)
+async def main():
+    beating = asyncio.create_task(keep_alive(os.environ))
+    await asyncio.sleep(1)
+    stand_still()
 
-async def main(seconds):
-    watching = asyncio.create_task(watchdog.end_if_stuck())
-    await asyncio.sleep(2)
-    stand_still(seconds)
-    watching.cancel()
-
-asyncio.run(main(float(sys.argv[1])))
+asyncio.run(main())
 """
 
 
@@ -40,30 +38,29 @@ def systemd(tmp_path):
         yield listening, {"NOTIFY_SOCKET": str(tmp_path / "notify")}
 
 
-def run_loop(seconds_stuck):
-    return subprocess.run([sys.executable, "-c", LOOP, str(seconds_stuck)], timeout=50,
-                          capture_output=True, text=True, check=False)  # fmt: skip
-
-
 @pytest.mark.slow
 @pytest.mark.process
 @pytest.mark.proves("G10")
-def test_a_loop_that_stands_still_ends_the_process_and_leaves_where_it_stood():
-    begun = time.monotonic()
+def test_systemd_hears_no_more_of_a_loop_that_stands_still_and_ends_it_with_its_traces(systemd):
+    listening, environ = systemd
+    environ = {**os.environ, **environ, "WATCHDOG_USEC": "400000"}
+    stuck = subprocess.Popen([sys.executable, "-c", STUCK], env=environ, text=True,
+                             stderr=subprocess.PIPE)  # fmt: skip
+    try:
+        assert listening.recv(100) == b"WATCHDOG=1"
+        listening.settimeout(3)
+        with suppress(TimeoutError):
+            while listening.recv(100):
+                pass
 
-    done = run_loop(60)
+        stuck.send_signal(signal.SIGABRT)  # as systemd does
+        _, said = stuck.communicate(timeout=30)
+    finally:
+        stuck.kill()
+        stuck.wait()
 
-    assert done.returncode == 1
-    assert "stand_still" in done.stderr
-    assert time.monotonic() - begun < 45
-
-
-@pytest.mark.slow
-@pytest.mark.process
-def test_a_loop_that_turns_is_left_alone():
-    done = run_loop(0.1)
-
-    assert (done.returncode, done.stderr) == (0, "")
+    assert stuck.returncode == -signal.SIGABRT
+    assert "stand_still" in said
 
 
 async def test_systemd_hears_that_the_loop_turns(systemd):
