@@ -31,34 +31,26 @@ async def another_browser(running, person) -> Person:
     return Person(person.id, running, session)
 
 
-@pytest.mark.proves("V7")
-async def test_another_browser_is_signed_out_from_here(running):
-    here = await a_person(running, "door")
-    there = await another_browser(running, here)
-    sessions = await running.live.database.read(list_sessions, here.id)
-    [other] = [s for s in sessions if s.device == "Safari, iPhone"]
-
-    status, _, _ = await here.post(f"/portal/account/sessions/{other.id}/end")
-
-    assert status == 303
-    assert (await there.get("/portal"))[2]["Location"].startswith("/portal/sign-in")
-    assert (await here.get("/portal/account"))[0] == 200
-
-
-@pytest.mark.proves("V7")
-async def test_everywhere_else_leaves_this_browser_alone(running):
-    here = await a_person(running, "door")
-    there = await another_browser(running, here)
-    await here.post("/portal/account/sessions/end-others")
-    assert (await there.get("/portal"))[2]["Location"].startswith("/portal/sign-in")
-    assert (await here.get("/portal/account"))[0] == 200
-
-
 async def test_nobody_ends_the_session_of_somebody_else(running):
     mallory, victim = await a_person(running, "owner"), await a_person(running, "door")
     [session] = await running.live.database.read(list_sessions, victim.id)
     assert (await mallory.post(f"/portal/account/sessions/{session.id}/end"))[0] == 404
     assert (await victim.get("/portal/account"))[0] == 200
+
+
+@pytest.mark.proves("V7")
+@pytest.mark.parametrize("which", ["{id}/end", "end-others"])
+async def test_other_browsers_are_signed_out_from_here_and_this_one_stays(running, which):
+    here = await a_person(running, "door")
+    there = await another_browser(running, here)
+    sessions = await running.live.database.read(list_sessions, here.id)
+    [other] = [s for s in sessions if s.device == "Safari, iPhone"]
+
+    status, _, _ = await here.post(f"/portal/account/sessions/{which.format(id=other.id)}")
+
+    assert status == 303
+    assert (await there.get("/portal"))[2]["Location"].startswith("/portal/sign-in")
+    assert (await here.get("/portal/account"))[0] == 200
 
 
 @pytest.mark.proves("V6", "V7")

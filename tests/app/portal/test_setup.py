@@ -7,11 +7,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from appliance.commands.console import Console
-from appliance.commands.init import found_unfurnished_box
-from appliance.core.data_directory import DataDirectory
-from appliance.core.settings import Settings, parse_settings, read_settings
-from appliance.core.tokens import Tokens
+from appliance.core.settings import parse_settings, read_settings
 from appliance.reservations.email_queue import Outcome
 from appliance.staff.accounts import SETUP_LINK_MILLISECONDS, offer_setup
 from appliance.staff.sign_in import OpenedSession
@@ -21,18 +17,10 @@ from appliance.venue.table_list import parse_tables
 from tests.app.portal.people import FROM_OURS, PASSWORD, Person, a_person
 from tests.app.portal.seating import value_of
 from tests.builders import table_id
-from tests.conftest import Running, running_box
+from tests.conftest import Running
 from tests.unit.arrivals import add_reservation
 from web.portal.cookies import RESTART
 from web.serve import show_setup_link
-
-
-@pytest.fixture
-async def new_box(tmp_path, clock):
-    """A new box without an owner."""
-    found_unfurnished_box(DataDirectory(tmp_path), Console(clock, Tokens(), {}))
-    async with running_box(tmp_path, clock, Settings()) as running:
-        yield running
 
 
 async def a_link(running: Running) -> str:
@@ -298,24 +286,6 @@ async def test_a_test_environment_that_was_made_different_is_left_alone(running,
     assert await running.test.database.read(get_venue) == tried
     assert await running.test.database.read(list_tables) == tables
     assert await running.test.database.read(list_slots) == slots
-
-
-async def test_a_test_environment_that_is_still_the_same_follows(running, owner):
-    before = await running.live.database.read(get_venue)
-    await change(running.test, **{
-        name: getattr(before, name) for name in before.__slots__ if name != "id"
-    })  # fmt: skip
-
-    assert (await save_rules(owner, currency="EUR"))[0] == 303
-    assert (await owner.post(TABLES, {"list": "T20;;2;4"}))[0] == 303
-
-    assert (await running.test.database.read(get_venue)).currency == "EUR"
-    live, test = [
-        [table.number for table in await environment.database.read(list_tables)]
-        for environment in (running.live, running.test)
-    ]
-    assert "T20" in live
-    assert live == test
 
 
 async def test_a_test_environment_keeps_its_status_when_live_closes_and_follows_in_the_rest(
