@@ -233,7 +233,7 @@ async def test_an_export_is_streamed_signed_and_verifies(running, kind, manager)
     ) as response:
         content, disposition = await response.read(), response.headers["Content-Disposition"]
 
-    assert "attachment" in disposition
+    assert disposition == f'attachment; filename="door-log-live-2026-11-21.{kind}"'
     if kind == "csv":
         assert formulas_in(content.decode("utf-8-sig")) == []
         assert content.count(b"\r\n") == 3

@@ -141,6 +141,7 @@ async def test_a_form_sent_twice_acts_once_and_shows_both_the_same_secret(
 async def test_the_link_is_shown_to_nobody_else_and_not_two_minutes_later(running, owner):
     form = {"once": "of the page", "name": "Karim", "role": "host"}
     await owner.post("/portal/people", form)
+    assert re.search(LINK, (await owner.get("/portal/people"))[1]) is None
     other = await a_person(running, name="Omar")
 
     assert (await other.post("/portal/people", form))[0] == 409  # another form

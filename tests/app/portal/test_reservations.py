@@ -173,8 +173,8 @@ async def test_who_asks_to_be_forgotten_is_listed_until_a_manager_has_erased_the
     assert "Data erasure requests" not in (await manager.get("/portal/reservations"))[1]
     await running.live.database.write(ask_erasure, salma.id)
 
-    _, _, _ = await manager.get("/portal/reservations")
-    _, page, _ = await manager.get(path_of(salma))
+    _, page, _ = await manager.get("/portal/reservations")
+    assert f'href="{path_of(salma)}#data"' in page
     seen = (await as_it_is(running, salma)).version
     status, _, _ = await manager.post(f"{path_of(salma)}/erase", {"seen": seen})
 
