@@ -20,7 +20,7 @@ async def test_a_check_in_is_heard_at_every_other_door_with_the_new_totals(door)
     guest = await door.guest(guests=3)
     there = await door.other()
     async with listening(there) as ear:
-        first = await ear.next()
+        first = ear.first
         assert (first.kind, first.data["evening"]) == ("totals", "2026-11-21")
         assert first.data["totals"]["expected"] == {"people": 3, "reservations": 1}
 
@@ -66,8 +66,6 @@ def moved_to_another_table(tx, guest):
 async def test_a_change_is_heard_whatever_action_caused_it(door, action, status, seen):
     guest = await door.guest(status=status)
     async with listening(door) as ear:
-        await ear.next()
-
         await door.environment.database.write(action, guest)
 
         heard = await ear.next()
@@ -79,7 +77,6 @@ async def test_a_change_is_heard_whatever_action_caused_it(door, action, status,
 
 async def test_a_new_reservation_for_tonight_is_heard_and_one_for_tomorrow_is_not(door):
     async with listening(door) as ear:
-        await ear.next()
         await door.guest(date="2026-11-22")
         booking = a_booking(table_id=table_id("T2"))
         issued = await door.environment.database.write(
@@ -96,8 +93,6 @@ async def test_an_undo_is_heard(door):
     guest = await door.guest()
     await door.scan(await door.pass_of(guest), scanId="in")
     async with listening(door) as ear:
-        await ear.next()
-
         await door.call("POST", "/scans/in/undo", {})
 
         heard = await ear.next()
@@ -110,9 +105,6 @@ async def test_a_terminal_that_is_revoked_hears_that_and_the_others_listen_on(do
     there = await door.other()
     text = await door.pass_of(await door.guest())
     async with listening(door) as here, listening(there) as ear:
-        await here.next()
-        await ear.next()
-
         await door.environment.database.write(revoke_terminal, there.terminal_id)
 
         assert [(await ear.next()).kind, await ear.next()] == ["revoked", None]
@@ -123,8 +115,6 @@ async def test_a_terminal_that_is_revoked_hears_that_and_the_others_listen_on(do
 async def test_a_command_beside_the_box_makes_everybody_load_again_and_ends_whom_it_revoked(door):
     there = await door.other()
     async with listening(door) as here, listening(there) as ear:
-        await here.next()
-        await ear.next()
         await door.environment.database.write(
             lambda tx: tx.execute(
                 "UPDATE terminal SET revoked_at = 1 WHERE id = :id", {"id": there.terminal_id}
@@ -141,7 +131,7 @@ async def test_a_command_beside_the_box_makes_everybody_load_again_and_ends_whom
 async def test_a_heartbeat_moves_the_position_on_while_nothing_happens(door, monkeypatch):
     monkeypatch.setattr("terminal_bridge.api.live_feed.HEARTBEAT_SECONDS", 0.05)
     async with listening(door) as ear:
-        first = (await ear.next()).position
+        first = ear.position
         await door.guest(date="2026-11-30")
         async with asyncio.timeout(60):
             while (lines := await ear._block()) is not None:
@@ -153,7 +143,6 @@ async def test_a_heartbeat_moves_the_position_on_while_nothing_happens(door, mon
 
 async def test_a_stop_ends_every_stream_at_once(door):
     async with listening(door) as ear:
-        await ear.next()
         asked = time.monotonic()
 
         door.environment.feed.close()
@@ -185,7 +174,6 @@ async def test_the_stream_of_the_real_application_has_the_headers_of_every_answe
 async def test_who_comes_back_hears_what_was_missed_and_nothing_twice(door):
     guests = [await door.guest(table=f"T{n}") for n in (1, 2, 3)]
     async with listening(door) as ear:
-        await ear.next()
         await door.scan(await door.pass_of(guests[0]))
         position = (await ear.until("check-in")).position
     await door.scan(await door.pass_of(guests[1]))  # nobody listens now
@@ -215,7 +203,6 @@ async def test_who_comes_back_with_a_position_of_another_run_is_told_to_load_aga
 async def test_the_next_evening_begins_with_loading_it(door):
     guest = await door.guest(date="2026-11-22")
     async with listening(door) as ear:
-        await ear.next()
         door.clock.set("2026-11-22T06:00:00Z")
 
         await door.scan(await door.pass_of(guest))
@@ -226,8 +213,6 @@ async def test_the_next_evening_begins_with_loading_it(door):
 async def test_a_terminal_lowered_to_scan_hears_no_note_from_then_on(door):
     there = await door.other()
     async with listening(door) as here, listening(there) as ear:
-        await here.next()
-        await ear.next()
         seen = terminal_mark("Porte 2", "override")
         await door.environment.database.write(
             edit_terminal, there.terminal_id, seen, "Porte 2", "scan"
@@ -250,7 +235,7 @@ async def test_a_terminal_lowered_to_scan_hears_no_note_from_then_on(door):
 async def test_of_a_new_signing_key_every_door_hears_at_once_and_when_it_comes_back(door, leaked):
     await door.pass_of(await door.guest())
     async with listening(door) as ear:
-        position = (await ear.next()).position
+        position = ear.position
 
         await door.environment.database.write(
             rotate_signing_key, door.environment.keyring, leaked=leaked
@@ -267,7 +252,6 @@ async def test_what_a_command_beside_the_box_changed_is_counted(door):
     environment = door.environment
     guest = await door.guest(guests=3)
     async with listening(door) as ear:
-        await ear.next()
         # As a command would: the feed hears nothing of what it changed.
         feed, environment.database._listeners = environment.database._listeners, []
         await environment.database.write(update_reservation, guest.id, guests=5)

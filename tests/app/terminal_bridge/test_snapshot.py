@@ -67,17 +67,6 @@ async def test_the_snapshot_says_who_may_come_tonight_and_is_signed(door):
     ]
 
 
-@pytest.mark.proves("S33")
-async def test_the_snapshot_holds_neither_contacts_nor_notes_nor_family_names(door):
-    await door.guest()
-    there = await door.other(role="scan")
-
-    taken, _ = await take(there)
-
-    for private in ("Idrissi", "salma@", "600 000", "600000001", "fenêtre"):
-        assert private not in taken["payload"]
-
-
 async def test_other_evenings_stay_out_and_refused_guests_are_in_it_as_such(door):
     await door.guest(date="2026-11-22")
     await door.guest(table="T2", status="cancelled")
