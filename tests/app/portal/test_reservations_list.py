@@ -112,9 +112,8 @@ async def test_hosts_look_and_only_managers_take_everything_with_them(running, h
     assert "export.csv" in (await (await a_person(running, "manager")).get(LIST))[1]
 
 
-@pytest.fixture
-async def an_evening(running):
-    """Book four tables: the slot after midnight first, the whole evening last."""
+@pytest.mark.parametrize("order", ["", "slot", "evening", "latest-evening"])
+async def test_an_hour_past_midnight_is_the_last_of_its_evening(running, order, manager):
     for number, slot, starts in (
         ("T1", "01:00", 25 * 60),
         ("T2", "22:00", 22 * 60),
@@ -124,9 +123,6 @@ async def an_evening(running):
         await seat(running, table=number, slot=slot, starts=starts, ends=starts + 60,
                    customer_name=slot or "all", access_code=None)  # fmt: skip
 
-
-@pytest.mark.parametrize("order", ["", "slot", "evening", "latest-evening"])
-async def test_an_hour_past_midnight_is_the_last_of_its_evening(an_evening, order, manager):
     _, text, _ = await manager.get(f"{LIST}/export.csv?order={order}")
     _, page, _ = await manager.get(f"{LIST}?order={order}")
     assert [row[3] for row in rows_of(text)[1:]] == ["all", "19:30", "22:00", "01:00"]

@@ -258,8 +258,9 @@ async def test_a_reservation_that_fits_in_no_way_is_listed_once(running, manager
 
 
 @pytest.mark.parametrize("role", ["door", "owner"])
-async def test_a_closed_evening_says_so_on_the_board_and_offers_no_cell(running, role):
-    await close_days(running, NEXT_SATURDAY)
+async def test_a_closed_evening_says_so_on_the_board_and_offers_no_cell(running, manager, role):
+    form = {"first": NEXT_SATURDAY, "reason": "Travaux <b>"}
+    assert (await manager.post("/portal/venue/closings", form))[0] == 303
     person = await a_person(running, role)
 
     for path in ("/portal/tonight", "/portal/tonight/sheet"):
@@ -271,12 +272,6 @@ async def test_a_closed_evening_says_so_on_the_board_and_offers_no_cell(running,
         f"/portal/tonight/rows?date={NEXT_SATURDAY}&tables={table_id('T1')}"
     )
     assert (f"t-{table_id('T1')}" in rows, 'class="free"' in rows) == (True, False)
-
-
-async def close_days(running, day):
-    manager = await a_person(running, "manager")
-    form = {"first": day, "reason": "Travaux <b>"}
-    assert (await manager.post("/portal/venue/closings", form))[0] == 303
 
 
 RULES = {"name": "Riad Atlas", "slug": "riad-atlas", "status": "active",
