@@ -81,6 +81,7 @@ async def test_a_terminal_without_a_name_or_a_known_role_is_refused(running, for
     assert await rows(running, "SELECT count(*) FROM terminal") == [(0,)]
 
 
+@pytest.mark.proves("S13")
 async def test_a_revoked_terminal_is_refused_at_its_next_request(running, manager):
     terminal_id, token = await a_terminal(running)
     assert (await scan(running, token, "SVC-2222"))[0] == 200

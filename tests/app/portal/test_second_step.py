@@ -98,7 +98,7 @@ def offered(reader, keyring, staff_id):
 
 
 @pytest.mark.proves("S7", "V6")
-async def test_no_session_is_open_before_the_code_is_right(running):
+async def test_no_session_is_open_before_the_code_is_right_though_the_browser_is_known(running):
     _, secret, _ = await with_second_step(running)
     path = "/portal/sign-in?next=/portal/venue"
     form = await asked(running, path=path)
@@ -109,12 +109,6 @@ async def test_no_session_is_open_before_the_code_is_right(running):
 
     assert (status, response.headers["Location"]) == (303, "/portal/venue")
     assert set(response.cookies) == {"__Host-venuebox-session", "__Host-venuebox-device"}
-
-
-@pytest.mark.proves("S7")
-async def test_a_browser_that_is_known_is_asked_too(running):
-    _, secret, _ = await with_second_step(running)
-    _, _, response = await send(running, asked=await asked(running), code=shown(running, secret))
     known = f"__Host-venuebox-device={response.cookies['__Host-venuebox-device'].value}"
 
     status, text, response = await send(

@@ -1,5 +1,6 @@
 """A door of the real application over a furnished box, and terminals to speak with."""
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -18,6 +19,7 @@ from appliance.reservations.rows import get_reservation
 from tests.clocks import StoppedClock
 from tests.conftest import Running
 from tests.unit.arrivals import add_reservation
+from web import application
 
 
 @dataclass
@@ -82,6 +84,16 @@ async def _door(
 ) -> Door:
     terminal_id, token = await environment.database.write(issue_terminal, name, **kwargs)
     return Door(environment, client, clock, terminal_id, token)
+
+
+@pytest.fixture(autouse=True)
+def no_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no job of the box complete or forget a reservation beside the test."""
+
+    async def nothing(_app: web.Application) -> AsyncIterator[None]:
+        yield
+
+    monkeypatch.setattr(application, "_background", lambda *_: nothing)
 
 
 @pytest.fixture

@@ -74,7 +74,8 @@ async def test_staff_let_a_guest_in_with_a_reason_and_that_counts_as_passing(
 async def test_no_reason_lets_in_whom_the_box_does_not_know(door, code):
     verdict = await door.scan(code, override={"reason": "je le connais"})
 
-    assert verdict["colour"] == "red"
+    assert (verdict["colour"], verdict["overridable"]) == ("red", False)
+    assert verdict["reservation"] is verdict["firstCheckIn"] is None
     assert await door.rows("SELECT admitted, reason FROM scan") == [(0, None)]
 
 

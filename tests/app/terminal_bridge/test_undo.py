@@ -187,19 +187,6 @@ async def test_an_admission_that_was_taken_back_lends_no_time_to_another_door(do
     }  # fmt: skip
 
 
-async def test_of_who_came_in_apart_it_is_when_it_happened_and_not_when_the_box_heard(door):
-    there = await door.other()
-    guest = await door.guest(guests=4)
-    text = await door.pass_of(guest)
-    await sync(there, a_scan(code=text))
-
-    verdict = await door.scan(text)
-
-    assert verdict["firstCheckIn"] == {
-        "at": "2026-11-21T18:50:00.000Z", "terminal": "Porte 2", "by": None,
-    }  # fmt: skip
-
-
 async def undo_by_hand(door, guest, **body):
     return await door.call("POST", f"/check-ins/{guest.id}/undo", body)
 

@@ -36,14 +36,6 @@ async def sign(door, guest_pass: GuestPass) -> str:
     return encode_pass(guest_pass, private_key)
 
 
-async def test_a_text_that_is_not_ours_is_an_unknown_code(door):
-    verdict = await door.scan("https://menu.example/carte")
-
-    assert (verdict["result"], verdict["colour"]) == ("unknown_code", "red")
-    assert verdict["reservation"] is verdict["firstCheckIn"] is None
-    assert verdict["overridable"] is False
-
-
 @pytest.mark.parametrize("damage", [lambda t: t[:100], lambda t: t + "A"])
 async def test_a_damaged_pass_is_a_bad_signature(door, damage):
     verdict = await door.scan(damage(await door.pass_of(await door.guest())))
