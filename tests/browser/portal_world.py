@@ -23,15 +23,17 @@ class PortalWorld:
         self.box = box
         self.browser = browser
         self.complaints: list[str] = []
+        self.secret = ""  # cookie of the latest session, for `make bench`
         self._numbers = count(1)
 
     async def desk(self, role: str = "owner", language: str = "fr", **options: Any) -> Page:
         """Return an empty page of a browser that is signed in."""
         name = f"Yasmine {next(self._numbers)}"
         _, session = await self.box.environment.database.write(sign_in, name, role, language)
+        self.secret = session.secret
         page = await self.stranger(language, **options)
         # Browsers treat loopback like https: they send Secure cookies.
-        cookie = {"name": "__Host-venuebox-session", "value": session.secret, "secure": True}
+        cookie = {"name": "__Host-venuebox-session", "value": self.secret, "secure": True}
         await page.context.add_cookies([{**cookie, "url": "https://127.0.0.1/"}])
         return page
 
