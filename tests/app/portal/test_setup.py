@@ -206,14 +206,20 @@ async def test_the_stored_password_goes_to_no_other_mail_server(new_box, tmp_pat
     assert (moved.host, moved.password) == ("smtp.evil.example", "")
 
 
-async def test_a_test_letter_leaves_by_what_is_saved(new_box, monkeypatch):
-    sent = []
+@pytest.fixture
+def sent(monkeypatch):
+    """The mail server and password of each test letter."""
+    found = []
 
     async def send(mail, *_):
-        sent.append((mail.host, mail.password))
+        found.append((mail.host, mail.password))
         return Outcome("accepted", None)
 
     monkeypatch.setattr("web.portal.box.send_trial", send)
+    return found
+
+
+async def test_a_test_letter_leaves_by_what_is_saved(new_box, sent):
     new_box.app._state[RESTART] = list
     owner = await the_owner(new_box)
     await owner.save("/portal/box/mail", MAIL)
@@ -231,22 +237,15 @@ async def test_a_test_letter_to_no_address_is_refused_beside_its_field(new_box):
     assert 'aria-invalid="true"' in field
 
 
-async def test_a_test_letter_leaves_by_what_is_in_force(new_box, monkeypatch):
+async def test_a_test_letter_leaves_by_what_is_in_force(new_box, sent):
     """The active settings include environment variables; settings.toml does not."""
-    sent = []
-
-    async def send(mail, *_):
-        sent.append(mail.host)
-        return Outcome("accepted", None)
-
-    monkeypatch.setattr("web.portal.box.send_trial", send)
     owner = await the_owner(new_box)
     variables = {"VENUEBOX_MAIL_HOST": "smtp.example.org", "VENUEBOX_MAIL_SENDER": "y@example.org"}
     object.__setattr__(new_box.box, "settings", parse_settings("", variables))
 
     _, page, _ = await owner.post("/portal/box/test-letter", {"recipient": "y@example.com"})
 
-    assert sent == ["smtp.example.org"]
+    assert sent == [("smtp.example.org", "")]
     assert 'action="/portal/box/test-letter#letters"' in page  # the answer is in view
     assert behind_in(page) == ["/portal/box#letters"]
 

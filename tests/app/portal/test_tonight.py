@@ -92,13 +92,11 @@ async def test_the_door_sees_first_names_on_board_and_sheet_and_makes_no_reserva
         assert "reservations/new" not in page
 
 
-async def test_a_late_guest_and_a_note_are_signs_and_the_phone_is_for_who_may_see_it(running, host):
-    door = await a_person(running, "door")
+async def test_a_late_guest_and_a_note_are_signs_and_a_host_sees_the_phone(running, host):
     await seat(running, notes="Arachides", late_at=1, customer_phone="+212612345678")
-    for person, sees_phone in ((host, True), (door, False)):
-        _, page, _ = await person.get("/portal/tonight")
-        assert row_of(page, "T1").count("<svg") == 2
-        assert ("+212612345678" in page) is sees_phone
+    _, page, _ = await host.get("/portal/tonight")
+    assert row_of(page, "T1").count("<svg") == 2
+    assert "+212612345678" in page
 
 
 async def test_rows_of_some_tables_come_alone_with_totals_and_requests(running, host):

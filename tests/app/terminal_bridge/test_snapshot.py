@@ -33,7 +33,7 @@ async def ask(door, etag: str) -> tuple[int, str]:
 
 @pytest.mark.proves("S33")
 async def test_the_snapshot_says_who_may_come_tonight_and_is_signed(door):
-    guest = await door.guest(access_code="SVC-7K2M", slot="19:30", guests=3)
+    guest = await door.guest(access_code="SVC-7K2M", slot="19:30", guests=3, generation=2)
     await door.scan(await door.pass_of(guest), arrivals=1)
 
     _, payload = await take(door)
@@ -52,7 +52,7 @@ async def test_the_snapshot_says_who_may_come_tonight_and_is_signed(door):
     assert payload["passes"] == [
         {
             "passId": guest.pass_id.hex(),
-            "generation": 0,
+            "generation": 2,
             "reservationId": guest.id,
             "guests": 3,
             "arrived": 1,
