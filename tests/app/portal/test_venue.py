@@ -7,11 +7,11 @@ import pytest
 
 from appliance.venue.model import fingerprint, get_table, get_venue, list_closings
 from tests.app.portal.people import a_person
+from tests.app.portal.seating import value_of
 from tests.app.portal.venue_forms import (
     NEXT_SATURDAY,
     T1,
     create,
-    field,
     guest,
     numbers,
     slots_of,
@@ -69,7 +69,7 @@ async def test_coming_reservations_are_shown_before_a_table_is_saved(running, ch
     assert status == 409
     assert f"/portal/reservations/{coming.id}" in page
     assert await running.live.database.read(get_table, table_id("T1")) == before
-    accepted = {**form, "accepted": field(page, "accepted")}
+    accepted = {**form, "accepted": value_of(page, "accepted")}
     assert (await manager.post(T1, accepted))[0] == 303
 
 
@@ -79,7 +79,7 @@ async def test_a_refused_table_keeps_what_was_typed(manager):
     assert (status, 'class="refused"' in page) == (400, True)
     assert 'value="Terrasse &lt;1&gt;"' in page
     assert 'name="bookable" value="1" >' in page
-    assert field(page, "seen") == form["seen"]
+    assert value_of(page, "seen") == form["seen"]
 
 
 async def test_all_the_same_counts_only_for_the_list_that_was_shown(running, manager):
@@ -88,7 +88,7 @@ async def test_all_the_same_counts_only_for_the_list_that_was_shown(running, man
     _, page, _ = await manager.post(T1, form)
     await guest(running, guests=4, date="2026-11-27")
 
-    status, _, _ = await manager.post(T1, {**form, "accepted": field(page, "accepted")})
+    status, _, _ = await manager.post(T1, {**form, "accepted": value_of(page, "accepted")})
 
     assert status == 409
     assert (await running.live.database.read(get_table, table_id("T1"))).capacity_max == 4
@@ -99,10 +99,10 @@ async def test_a_table_without_reservations_goes_and_a_used_one_stays(running, m
     free = f"/portal/venue/tables/{table_id('T2')}"
 
     used_status, _, _ = await manager.post(
-        f"{T1}/remove", {"seen": field((await manager.get(T1))[1], "seen")}
+        f"{T1}/remove", {"seen": value_of((await manager.get(T1))[1], "seen")}
     )
     status, _, _ = await manager.post(
-        f"{free}/remove", {"seen": field((await manager.get(free))[1], "seen")}
+        f"{free}/remove", {"seen": value_of((await manager.get(free))[1], "seen")}
     )
 
     assert (used_status, status) == (400, 303)
@@ -119,7 +119,7 @@ async def test_a_refused_removal_shows_what_is_stored(running, manager):
 
         assert status == 409
         assert before.count(" checked") == page.count(" checked") == ticks
-        assert field(page, "seen") == field(before, "seen")
+        assert value_of(page, "seen") == value_of(before, "seen")
 
 
 async def test_ten_managers_edit_one_table_at_once_and_one_wins(running, manager):
@@ -187,7 +187,7 @@ async def test_reservations_of_a_changed_slot_are_shown_first(running, how, mana
     assert status == 409
     assert f"/portal/reservations/{coming.id}" in page
     assert (await slots_of(running))["19:30"] == slot
-    status, _, _ = await manager.post(path, [*form, ("accepted", field(page, "accepted"))])
+    status, _, _ = await manager.post(path, [*form, ("accepted", value_of(page, "accepted"))])
     assert status == 303
     kept = await running.live.database.read(
         lambda reader: reader.row("SELECT slot, starts, ends, status FROM reservation")
@@ -223,7 +223,7 @@ async def test_who_is_expected_on_a_closing_day_is_shown_first_and_stays(running
     assert status == 409
     assert await running.live.database.read(list_closings) == []
     status, _, _ = await manager.post(
-        "/portal/venue/closings", {**form, "accepted": field(page, "accepted")}
+        "/portal/venue/closings", {**form, "accepted": value_of(page, "accepted")}
     )
     assert status == 303
     listed = (await manager.get("/portal/venue/closings"))[1]
@@ -250,7 +250,7 @@ async def test_a_reservation_that_fits_in_no_way_is_listed_once(running, manager
         (T1, await table_form(manager, bookable="")),
     ):
         _, page, _ = await manager.post(path, form)
-        await manager.post(path, {**form, "accepted": field(page, "accepted")})
+        await manager.post(path, {**form, "accepted": value_of(page, "accepted")})
 
     page = (await manager.get("/portal/venue"))[1]
 
@@ -281,7 +281,7 @@ RULES = {"name": "Riad Atlas", "slug": "riad-atlas", "status": "active",
 
 
 async def rules_form(person, **changes):
-    seen = field((await person.get("/portal/venue/rules"))[1], "seen")
+    seen = value_of((await person.get("/portal/venue/rules"))[1], "seen")
     return {**RULES, "seen": seen, **changes}
 
 

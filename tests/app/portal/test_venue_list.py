@@ -6,7 +6,8 @@ import pytest
 
 from appliance.venue.model import list_tables
 from appliance.venue.table_list import parse_tables
-from tests.app.portal.venue_forms import field, numbers
+from tests.app.portal.seating import value_of
+from tests.app.portal.venue_forms import numbers
 
 
 async def test_a_pasted_list_is_shown_first_and_then_added_behind_the_others(running, manager):
@@ -15,7 +16,9 @@ async def test_a_pasted_list_is_shown_first_and_then_added_behind_the_others(run
     status, page, _ = await manager.post("/portal/venue/preview", {"list": pasted})
     assert status == 200
     assert len(await numbers(running.live)) == 6
-    status, _, headers = await manager.post("/portal/venue/tables", {"list": field(page, "list")})
+    status, _, headers = await manager.post(
+        "/portal/venue/tables", {"list": value_of(page, "list")}
+    )
 
     assert (status, headers["Location"]) == (303, "/portal/venue?note=tables-added")
     tables = (await running.live.database.read(list_tables))[6:]
