@@ -71,37 +71,27 @@ OUT_OF_REACH = """ids => ids.filter((id) => {
 })"""
 
 
-async def a_full_house(door):
-    """Add twenty parties at five tables, an hour each; return their codes."""
-    guests = [
-        await door.guest(
-            table=f"T{table}", slot=f"{hour}:00", customer_name=f"Invité {hour}{table}"
-        )
-        for hour in (18, 19, 20, 21)
-        for table in range(1, 6)
-    ]
-    return guests, [await door.pass_of(guest) for guest in guests]
-
-
 async def test_the_camera_lets_twenty_guests_in_with_one_tap_for_all_and_each_is_announced_once(
     door, tmp_path
 ):
-    guests, texts = await a_full_house(door)
+    places = [(f"{hour}:00", f"T{table}") for hour in (18, 19, 20, 21) for table in range(1, 6)]
+    guests = [await door.guest(slot=slot, table=table) for slot, table in places]
+    texts = [await door.pass_of(guest) for guest in guests]
     phone = await door.phone(video=film(tmp_path / "queue.mjpeg", texts, rest=150))
     shown = "[...document.querySelectorAll('#verdict')].map((v) => v.dataset.colour)"
 
     await phone.page.click("#start")
     await phone.page.wait_for_selector("#peek")
-    await eventually(lambda: everybody_is_in(door, guests))
+
+    async def everybody_is_in():
+        return all([await door.are_in(guest, guest.guests) for guest in guests])
+
+    await eventually(everybody_is_in)
 
     announced = await door.rows("SELECT type, count(*) FROM event GROUP BY type")
     assert dict(announced)["reservation.checked_in"] == len(guests)
     assert await phone.page.evaluate(shown) == ["green"]
     assert phone.complaints == []
-
-
-async def everybody_is_in(door, guests):
-    return all([(await door.now_of(guest)).arrived == guest.guests for guest in guests])
 
 
 @pytest.mark.parametrize("draw", [lambda text: held_up((text, 0)), inverted, small])
