@@ -1,7 +1,6 @@
 """Accessibility checks of a page with axe-core."""
 
 from pathlib import Path
-from typing import Any
 
 from playwright.async_api import Page
 
@@ -22,10 +21,3 @@ async def violations(page: Page) -> list[str]:
     await session.detach()
     found: list[str] = await page.evaluate(_RULES)
     return found
-
-
-async def faults(page: Page) -> list[tuple[str, Any]]:
-    """Return the violations of axe's default rules as (rule, selector)."""
-    await page.evaluate(_AXE)
-    found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    return [(rule["id"], node["target"]) for rule in found["violations"] for node in rule["nodes"]]

@@ -11,9 +11,7 @@ from playwright.async_api import BrowserContext
 
 from appliance.core.settings import Settings
 from appliance.door.guest_pass import pass_text
-from appliance.door.terminals import (
-    offer_pairing,
-)
+from appliance.door.terminals import offer_pairing
 from appliance.environment import Environment
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import get_reservation
@@ -91,6 +89,10 @@ class DoorWorld:
         """Return the current reservation."""
         return await self.environment.database.read(get_reservation, reservation.id)
 
+    async def are_in(self, reservation: Reservation, people: int) -> bool:
+        """Return whether so many of the party have arrived."""
+        return (await self.now_of(reservation)).arrived == people
+
     async def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Run a query on the environment's database."""
         return await self.environment.database.read(lambda reader: list(reader.rows(sql)))
@@ -103,10 +105,12 @@ class DoorWorld:
         profile: Path | None = None,
         video: Path | None = None,
         arguments: Sequence[str] = (),
+        script: str = "",
         **options: Any,
     ) -> Phone:
-        """Open a paired phone. `video`: the film of its camera."""
+        """Open a paired phone. `video`: the film of its camera; `script`: run in each page."""
         phone = await self.unpaired(profile, video, arguments, **options)
+        await phone.page.add_init_script(script)
         offered = await self.environment.database.write(offer_pairing, name, role)
         await phone.pair(offered.secret)
         return phone

@@ -153,6 +153,10 @@ class Phone:
         _kill_browser(self.profile)
         self.forget(self.context)
 
+    async def kept(self, name: str) -> Any:
+        """Return what the app has stored under that name."""
+        return await self.page.evaluate(_KEPT, [self.environment, name])
+
     async def is_synced(self) -> None:
         """Wait until the phone is connected and its queue is empty."""
         await self.page.wait_for_selector("body[data-box=up]", timeout=30_000)
@@ -178,6 +182,9 @@ _OPEN = """const name = `venuebox-door-${environment}`;
     const request = call(database.transaction(store).objectStore(store));
     request.onsuccess = () => { database.close(); done(request.result); };
   });"""
+_KEPT = f"""async ([environment, key]) => {{ {_OPEN}
+  return await ask("kept", (store) => store.get(key));
+}}"""
 _LISTED = f"""async (environment) => {{ {_OPEN}
   return (await ask("kept", (store) => store.get("snapshot"))) !== undefined;
 }}"""

@@ -2,16 +2,13 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-import argon2
 from playwright.async_api import Browser, Page
 
-from appliance.database.connection import Transaction
-from appliance.staff.accounts import create_staff
-from appliance.staff.model import set_password
-from appliance.staff.sign_in import start_session
+from tests.app.portal.people import HASH, sign_in
 from tests.browser.chromium import Chromium
 from tests.browser.door_world import DoorWorld, door_world
 
@@ -26,27 +23,25 @@ class PortalWorld:
         self.box = box
         self.browser = browser
         self.complaints: list[str] = []
-        self.secret = ""  # cookie of the latest session
+        self.secret = ""  # cookie of the latest session, for `make bench`
+        self._numbers = count(1)
 
     async def desk(self, role: str = "owner", language: str = "fr", **options: Any) -> Page:
         """Return an empty page of a browser that is signed in."""
-        self.secret = await self.box.environment.database.write(_sign_in, role, language)
+        name = f"Yasmine {next(self._numbers)}"
+        _, session = await self.box.environment.database.write(sign_in, name, role, language)
+        self.secret = session.secret
         page = await self.stranger(language, **options)
         # Browsers treat loopback like https: they send Secure cookies.
         cookie = {"name": "__Host-venuebox-session", "value": self.secret, "secure": True}
         await page.context.add_cookies([{**cookie, "url": "https://127.0.0.1/"}])
         return page
 
-    async def person(self, role: str, password: str) -> str:
-        """Create a staff member with this password; return the name."""
-        hashed = argon2.PasswordHasher(memory_cost=64, parallelism=1, time_cost=1).hash(password)
-
-        def create(tx: Transaction) -> str:
-            name = f"Yasmine {tx.new_id()[-6:]}"
-            set_password(tx, create_staff(tx, name, role).staff_id, hashed)
-            return name
-
-        return await self.box.environment.database.write(create)
+    async def set_passwords(self) -> None:
+        """Make PASSWORD the password of everybody."""
+        await self.box.environment.database.write(
+            lambda tx: tx.execute("UPDATE staff SET password = :hash", {"hash": HASH})
+        )
 
     async def stranger(self, language: str = "fr", **options: Any) -> Page:
         """Return a page of a separate browser that is not signed in."""
@@ -77,13 +72,3 @@ async def portal_world(
     """Run a world."""
     async with door_world(directory, clock, settings, chromium) as box:
         yield PortalWorld(box, browser)
-
-
-def _sign_in(tx: Transaction, role: str, language: str) -> str:
-    staff_id = create_staff(tx, f"Yasmine {tx.new_id()[-6:]}", role).staff_id
-    set_password(tx, staff_id, "none that fits")
-    tx.execute(
-        "UPDATE staff SET language = :language WHERE id = :id",
-        {"language": language, "id": staff_id},
-    )
-    return start_session(tx, staff_id, None, "Chromium, Linux").secret

@@ -4,24 +4,23 @@ import json
 
 import pytest
 
-from tests.browser.accessibility import faults
+from tests.browser.accessibility import violations
 from tests.browser.chromium import browser_fixture
+from tests.browser.guest_look import DESKTOP, a_guests_page
+from tests.browser.keyboard import is_within
+from tests.browser.phones import PHONE
+from tests.browser.portal_world import DESK
 from tests.builders import TONIGHT, table_id
 
-DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 LOOKS = pytest.mark.parametrize(
-    ("size", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")], ids=["desktop-light", "phone-dark"]
+    ("size", "scheme"), [(DESK, "light"), (PHONE, "dark")], ids=["desktop-light", "phone-dark"]
 )
 
 
 @browser_fixture
 async def page(running, browser):
-    opened = await browser.new_page(
-        base_url=str(running.client.make_url("/")), reduced_motion="reduce"
-    )
-    opened.complaints = []
-    opened.on("console", lambda message: opened.complaints.append(message.text))
-    opened.on("pageerror", lambda error: opened.complaints.append(str(error)))
+    url = str(running.client.make_url("/"))
+    opened = await a_guests_page(browser, DESKTOP, "en-GB", base_url=url, reduced_motion="reduce")
     yield opened
     assert opened.complaints == []
 
@@ -29,10 +28,6 @@ async def page(running, browser):
 async def look(page, size, scheme):
     await page.set_viewport_size(size)
     await page.emulate_media(color_scheme=scheme)
-
-
-async def fits(page, size):
-    return await page.evaluate("document.documentElement.scrollWidth") <= size["width"]
 
 
 async def borrow(page, running):
@@ -56,19 +51,7 @@ async def test_from_the_start_page_to_documents_guide_reference_and_sandbox(
     for name, mark in ways:
         await page.locator(".top").get_by_role("link", name=name).click()
         await page.locator(mark).first.wait_for()
-        assert await fits(page, size)
-
-
-@LOOKS
-@pytest.mark.parametrize("path", ["/", "/test", "/docs", "/test/docs/partners/guide",
-                                  "/docs/reference/errors"])  # fmt: skip
-async def test_no_rule_of_accessibility_is_broken(running, page, size, scheme, path):
-    await look(page, size, scheme)
-
-    await page.goto(path)
-
-    assert await faults(page) == []
-    assert await fits(page, size)
+        assert await is_within(page, size["width"])
 
 
 @LOOKS
@@ -125,8 +108,8 @@ async def test_a_key_a_receiver_a_test_event_and_its_signature_step_by_step(
     assert await page.locator("#secret").inner_text() != ""
     assert await page.get_by_text("They are equal: genuine.").is_visible()
     assert "X-Service-Delivery" in await page.locator(".opened").inner_text()
-    assert await faults(page) == []
-    assert await fits(page, size)
+    assert await violations(page) == []
+    assert await is_within(page, size["width"])
 
 
 @LOOKS
@@ -143,8 +126,8 @@ async def test_where_no_place_is_left_an_endpoint_can_be_deactivated_here(
     await lend.click()
     await page.get_by_role("alert").get_by_text("(TOO_MANY_ENDPOINTS)").wait_for()
     assert await page.locator("#endpoint-list li").count() == 5
-    assert await faults(page) == []
-    assert await fits(page, size)
+    assert await violations(page) == []
+    assert await is_within(page, size["width"])
 
     await page.get_by_role("button", name="Deactivate https://93.184.216.34/hooks/2").click()
     await page.locator("#endpoint-list li").nth(4).wait_for(state="detached")

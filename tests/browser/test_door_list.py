@@ -111,10 +111,6 @@ async def is_undone(phone):
     return await phone.page.get_attribute("#verdict", "data-result") == "undone"
 
 
-async def are_in(door, guest, people):
-    return (await door.now_of(guest)).arrived == people
-
-
 async def test_nobody_is_said_to_be_missing_before_the_box_has_answered(door):
     await door.guest(customer_name="Salma Idrissi")
     phone = await door.phone()
@@ -146,7 +142,7 @@ async def test_hours_later_the_check_in_of_another_door_is_taken_back_with_a_rea
     await take_back(phone)
 
     assert await door.rows(UNDOS) == [("undo", "Repartis", -2)]
-    assert await are_in(door, guest, 0)
+    assert await door.are_in(guest, 0)
     await phone.page.click("#next")
     await phone.page.click("#guests button")
     assert await phone.page.is_hidden("#guest-undo")
@@ -169,7 +165,7 @@ async def test_what_a_phone_takes_back_alone_is_in_the_log_with_the_reason(door)
     assert await door.rows("SELECT kind, result, admitted, reason FROM scan") == [
         ("pass", "undone", 0, "Repartis")
     ]
-    assert await are_in(door, guest, 0)
+    assert await door.are_in(guest, 0)
 
 
 async def test_a_check_in_of_the_box_shows_where_and_is_not_taken_back_without_it(door):
@@ -204,19 +200,10 @@ async def over_a_slow_network(phone, seconds):
     await phone.page.route("**/terminal/v1/check-ins", hold)
 
 
-async def middle_of(phone, selector):
-    """Return the point where a finger would tap."""
-    box = await phone.page.locator(selector).bounding_box()
-    return [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]
-
-
 async def tap_twice(phone, selector):
-    """Double-tap the middle of the element."""
-    await tap_twice_at(phone, await middle_of(phone, selector))
-
-
-async def tap_twice_at(phone, spot):
-    """Double-tap a point, 0.2 s apart."""
+    """Double-tap the middle of the element, 0.2 s apart."""
+    box = await phone.page.locator(selector).bounding_box()
+    spot = [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]
     first = await phone.page.evaluate(TAP, [spot, None])
     await asyncio.sleep(APART)
     await phone.page.evaluate(TAP, [spot, first + 1000 * APART])
@@ -293,14 +280,14 @@ async def test_how_many_are_here_is_chosen_from_a_list_that_no_scanner_changes(d
     await phone.scan(await door.pass_of(guest))
 
     await count.select_option("3")
-    await eventually(lambda: are_in(door, guest, 3))
+    await eventually(lambda: door.are_in(guest, 3))
     await phone.page.wait_for_selector("#verdict-facts:has-text('3 / 8')")
     await count.focus()
 
     assert await phone.scan(await door.pass_of(following)) == "checked_in"
     await phone.page.wait_for_selector("#verdict-facts:has-text('2 / 2')")
     await asyncio.sleep(1)  # longer than the delay of a count
-    assert await are_in(door, guest, 3)
+    assert await door.are_in(guest, 3)
 
 
 async def test_the_next_code_right_after_fewer_are_here_counts_both_and_shows_its_own(door):
@@ -311,6 +298,6 @@ async def test_the_next_code_right_after_fewer_are_here_counts_both_and_shows_it
     await phone.page.click("#verdict-stepper [data-step='-1']")
     assert await phone.scan(await door.pass_of(following)) == "cancelled"
 
-    await eventually(lambda: are_in(door, guest, 3))
+    await eventually(lambda: door.are_in(guest, 3))
     await asyncio.sleep(0.5)
     assert await phone.result() == "cancelled"

@@ -6,9 +6,6 @@ import pytest
 from PIL import Image
 
 from appliance.core.qr import qr_png
-from appliance.door.terminals import (
-    offer_pairing,
-)
 from tests.browser.accessibility import violations
 from tests.browser.films import film, film_of_pictures, held_up, inverted, small
 from tests.browser.phones import eventually
@@ -53,19 +50,11 @@ COUNT_PAUSES = """() => {
     return wait(call, after, ...given);
   };
 }"""
-KEEP_TRACK = """
-  const { getUserMedia } = MediaDevices.prototype;
-  MediaDevices.prototype.getUserMedia = async function (...wish) {
-    const stream = await getUserMedia.apply(this, wish);
-    [window.track] = stream.getVideoTracks();
-    return stream;
-  };
-"""
 WITH_A_TORCH = """
   const { getUserMedia } = MediaDevices.prototype;
   MediaDevices.prototype.getUserMedia = async function (...wish) {
     const stream = await getUserMedia.apply(this, wish);
-    const [track] = stream.getVideoTracks();
+    [window.track] = stream.getVideoTracks();
     window.torch = false;
     track.getCapabilities = () => ({ torch: true });
     track.applyConstraints = async ({ advanced: [{ torch }] }) => void (window.torch = torch);
@@ -82,28 +71,22 @@ OUT_OF_REACH = """ids => ids.filter((id) => {
 })"""
 
 
-async def a_full_house(door):
-    """Add twenty parties at five tables, an hour each; return their codes."""
-    guests = [
-        await door.guest(
-            table=f"T{table}", slot=f"{hour}:00", customer_name=f"Invité {hour}{table}"
-        )
-        for hour in (18, 19, 20, 21)
-        for table in range(1, 6)
-    ]
-    return guests, [await door.pass_of(guest) for guest in guests]
-
-
 async def test_the_camera_lets_twenty_guests_in_with_one_tap_for_all_and_each_is_announced_once(
     door, tmp_path
 ):
-    guests, texts = await a_full_house(door)
+    places = [(f"{hour}:00", f"T{table}") for hour in (18, 19, 20, 21) for table in range(1, 6)]
+    guests = [await door.guest(slot=slot, table=table) for slot, table in places]
+    texts = [await door.pass_of(guest) for guest in guests]
     phone = await door.phone(video=film(tmp_path / "queue.mjpeg", texts, rest=150))
     shown = "[...document.querySelectorAll('#verdict')].map((v) => v.dataset.colour)"
 
     await phone.page.click("#start")
     await phone.page.wait_for_selector("#peek")
-    await eventually(lambda: everybody_is_in(door, guests))
+
+    async def everybody_is_in():
+        return all([await door.are_in(guest, guest.guests) for guest in guests])
+
+    await eventually(everybody_is_in)
 
     announced = await door.rows("SELECT type, count(*) FROM event GROUP BY type")
     assert dict(announced)["reservation.checked_in"] == len(guests)
@@ -111,32 +94,16 @@ async def test_the_camera_lets_twenty_guests_in_with_one_tap_for_all_and_each_is
     assert phone.complaints == []
 
 
-async def everybody_is_in(door, guests):
-    return all([(await door.now_of(guest)).arrived == guest.guests for guest in guests])
-
-
-async def test_a_code_that_stays_in_sight_is_decided_once(door, tmp_path):
-    guest = await door.guest()
-    text = await door.pass_of(guest)
-    phone = await door.phone(video=film(tmp_path / "long.mjpeg", [text], frames=60, blank=0))
+@pytest.mark.parametrize("draw", [lambda text: held_up((text, 0)), inverted, small])
+async def test_a_code_that_stays_in_sight_is_decided_once(door, tmp_path, draw):
+    text = await door.pass_of(await door.guest())
+    phone = await door.phone(video=film_of_pictures(tmp_path / "one.mjpeg", (draw(text), 60)))
 
     await phone.page.click("#start")
     assert await phone.result() == "checked_in"
     await phone.page.wait_for_timeout(5000)
 
     assert await phone.page.is_visible("#strip")
-    assert await door.rows("SELECT count(*) FROM scan") == [(1,)]
-
-
-@pytest.mark.parametrize("draw", [inverted, small])
-async def test_a_small_or_an_inverted_code_is_read_and_decided_once(door, tmp_path, draw):
-    text = await door.pass_of(await door.guest())
-    phone = await door.phone(video=film_of_pictures(tmp_path / "one.mjpeg", (draw(text), 60)))
-
-    await phone.page.click("#start")
-    assert await phone.result() == "checked_in"
-    await phone.page.wait_for_selector("#strip:not([hidden])")
-
     assert await door.rows("SELECT count(*) FROM scan") == [(1,)]
 
 
@@ -154,9 +121,7 @@ async def test_an_empty_scene_is_read_with_pauses_and_the_next_code_is_found(doo
 
 async def test_a_camera_that_another_app_takes_is_told_on_the_verdict(door, tmp_path):
     text = await door.pass_of(await door.guest(status="pending"))
-    phone = await door.unpaired(video=film(tmp_path / "one.mjpeg", [text]))
-    await phone.page.add_init_script(KEEP_TRACK)
-    await paired(door, phone)
+    phone = await door.phone(video=film(tmp_path / "one.mjpeg", [text]), script=WITH_A_TORCH)
     await phone.page.click("#start")
     assert await phone.result() == "payment_due"
     assert await phone.page.is_hidden("#camera-lost")
@@ -169,12 +134,6 @@ async def test_a_camera_that_another_app_takes_is_told_on_the_verdict(door, tmp_
     await phone.page.click("#next")
     await phone.page.click("#start")
     await phone.page.wait_for_selector("#camera-lost[hidden]", state="attached")
-
-
-async def paired(door, phone):
-    """Pair the phone."""
-    offered = await door.environment.database.write(offer_pairing, "Porte 1", "override")
-    await phone.pair(offered.secret)
 
 
 async def test_a_reader_that_does_not_load_is_said_above_the_picture_and_tried_with_rests(
@@ -204,9 +163,7 @@ async def test_a_reader_that_does_not_load_is_said_above_the_picture_and_tried_w
 async def test_the_camera_and_its_light_are_on_again_after_the_lock_screen(door, tmp_path):
     text = await door.pass_of(await door.guest())
     seen = film(tmp_path / "late.mjpeg", [text], frames=30, blank=30)
-    phone = await door.unpaired(video=seen)
-    await phone.page.add_init_script(WITH_A_TORCH)
-    await paired(door, phone)
+    phone = await door.phone(video=seen, script=WITH_A_TORCH)
     page = phone.page
     await page.click("#start")
     await page.wait_for_selector("#torch:not([hidden])", state="attached")

@@ -14,19 +14,7 @@ from tests.browser.accessibility import violations
 from tests.browser.phones import ONLINE, eventually
 
 HAS_FOCUS = "() => document.activeElement === document.querySelector('#conflict[open] button')"
-HEARD = """async () => {
-  const open = indexedDB.open("venuebox-door-live");
-  const database = await new Promise((done) => (open.onsuccess = () => done(open.result)));
-  const request = database.transaction("kept").objectStore("kept").get("asked");
-  const asked = await new Promise((done) => (request.onsuccess = () => done(request.result)));
-  database.close();
-  return Boolean(asked?.heard);
-}"""
 _COUNTER = "want => document.getElementById('counter-said').textContent.includes(want)"
-
-
-async def are_in(door, guest, people):
-    return (await door.now_of(guest)).arrived == people
 
 
 async def let_in_apart(door, phone):
@@ -42,9 +30,8 @@ async def let_in_apart(door, phone):
     return guest
 
 
-async def test_the_conflict_is_shown_on_both_phones_without_a_fault_and_understood_by_keyboard(
-    door,
-):
+async def two_phones_apart(door):
+    """Let one party in at two phones, while the box is off; start it again."""
     text = await door.pass_of(await door.guest(guests=3))
     phones = [await door.phone("Porte 1"), await door.phone("Porte 2", locale="ar-MA")]
     await door.stop()
@@ -52,6 +39,13 @@ async def test_the_conflict_is_shown_on_both_phones_without_a_fault_and_understo
         assert await phone.scan(text) == "checked_in"
         await phone.page.click("#next")
     await door.start()
+    return phones
+
+
+async def test_the_conflict_is_shown_on_both_phones_without_a_fault_and_understood_by_keyboard(
+    door,
+):
+    phones = await two_phones_apart(door)
 
     for phone, other in zip(phones, ("Porte 2", "Porte 1"), strict=True):
         page = phone.page
@@ -73,18 +67,12 @@ async def test_the_conflict_is_shown_on_both_phones_without_a_fault_and_understo
 
 
 async def test_a_scan_while_a_conflict_shows_is_decided_and_the_conflict_waits(door):
-    text = await door.pass_of(await door.guest(guests=3))
     following = await door.pass_of(await door.guest(table="T2"))
-    phones = [await door.phone("Porte 1"), await door.phone("Porte 2")]
-    await door.stop()
-    for phone in phones:
-        assert await phone.scan(text) == "checked_in"
-        await phone.page.click("#next")
-    await door.start()
-    page = phones[0].page
+    phone, _ = await two_phones_apart(door)
+    page = phone.page
     await page.wait_for_selector("#conflict[open]", timeout=60_000)
 
-    assert await phones[0].scan(following) == "checked_in"
+    assert await phone.scan(following) == "checked_in"
 
     await page.keyboard.press("Escape")
     await page.wait_for_selector("#verdict", state="hidden")
@@ -111,13 +99,13 @@ async def test_an_undo_while_the_scan_is_on_its_way_reaches_the_box(door, answer
     await phone.page.route("**/terminal/v1/sync", hold, times=1)
     await phone.page.evaluate(ONLINE)
     await asyncio.wait_for(at_the_box.wait(), 60)
-    assert await are_in(door, guest, 2)
+    assert await door.are_in(guest, 2)
     await phone.undo()
     go_on.set()
     await phone.page.evaluate(ONLINE)
     await phone.is_synced()
 
-    assert await are_in(door, guest, 0)
+    assert await door.are_in(guest, 0)
 
 
 async def test_an_undo_that_the_box_does_not_answer_keeps_nobody_waiting(door):
@@ -142,7 +130,7 @@ async def test_fewer_of_a_party_that_the_box_was_asked_about_are_counted_once(do
     await phone.find_box()
     await phone.is_synced()
 
-    assert await are_in(door, guest, 2)
+    assert await door.are_in(guest, 2)
     assert await door.rows("SELECT count(*) FROM door_conflict") == [(0,)]
 
 
@@ -172,7 +160,7 @@ async def test_a_guest_whose_answer_is_lost_is_welcome_counted_once_and_can_be_t
     await answer_again(phone)
     await phone.is_synced()
 
-    await eventually(lambda: are_in(door, guest, 0))
+    await eventually(lambda: door.are_in(guest, 0))
     assert await door.rows("SELECT count(*) FROM door_conflict") == [(0,)]
     assert phone.complaints == []
 
@@ -183,8 +171,12 @@ async def test_a_page_that_was_loaded_anew_meanwhile_asks_the_same_once_more(doo
     phone = await door.phone()
     await swallow_answers(phone)
     await phone.wedge(text)
-    await eventually(lambda: are_in(door, guest, 2))
-    await phone.until(HEARD)
+    await eventually(lambda: door.are_in(guest, 2))
+
+    async def is_heard():
+        return bool((await phone.kept("asked") or {}).get("heard"))
+
+    await eventually(is_heard)
 
     await phone.page.reload()
     await phone.is_ready()
@@ -193,7 +185,7 @@ async def test_a_page_that_was_loaded_anew_meanwhile_asks_the_same_once_more(doo
     assert await door.rows("SELECT count(*) FROM scan") == [(1,)]
     await answer_again(phone)
     await phone.is_synced()
-    assert await are_in(door, guest, 2)
+    assert await door.are_in(guest, 2)
 
 
 async def test_a_phone_that_stays_connected_goes_over_to_the_next_evening(door):
@@ -238,7 +230,7 @@ async def test_who_was_let_in_before_the_role_was_taken_is_counted_and_told(door
     await phone.is_synced()
 
     await phone.page.wait_for_selector("#conflict[open]", timeout=60_000)
-    assert await are_in(door, guest, 2)
+    assert await door.are_in(guest, 2)
     assert await violations(phone.page) == []
     assert phone.complaints == []
 
@@ -259,7 +251,7 @@ async def test_what_the_box_does_not_take_is_told_with_its_reason_until_it_does(
     await phone.is_synced()
 
     await phone.page.wait_for_selector("#alone-text", state="hidden")
-    assert await are_in(door, guest, 2)
+    assert await door.are_in(guest, 2)
 
 
 async def test_a_phone_that_lost_its_pairing_says_what_it_keeps_and_brings_it_when_paired(door):
@@ -271,13 +263,13 @@ async def test_a_phone_that_lost_its_pairing_says_what_it_keeps_and_brings_it_wh
     await phone.page.wait_for_selector("#pair-problem:not([hidden])")
     await phone.page.reload()
     await phone.page.wait_for_selector("#pair-problem:not([hidden])")
-    assert await are_in(door, guest, 0)
+    assert await door.are_in(guest, 0)
 
     offered = await door.environment.database.write(offer_pairing, "Porte 1", "override")
     await phone.pair(offered.secret)
     await phone.is_synced()
 
-    assert await are_in(door, guest, 2)
+    assert await door.are_in(guest, 2)
 
 
 async def test_a_revoked_phone_says_how_many_the_box_never_heard_of(door):

@@ -35,18 +35,16 @@ async def page(server, browser):
     return opened
 
 
-async def for_so_many(page, guests):
-    await page.select_option("select[name=guests]", str(guests))
+async def offered(page, name, value):
+    """Wait for the tables of another evening or party."""
     await page.wait_for_selector(
-        f"[data-offer]:not([aria-busy]) input[name=guests][value='{guests}']", state="attached"
+        f"[data-offer]:not([aria-busy]) input[name={name}][value='{value}']", state="attached"
     )
 
 
 async def on(page, day):
     await page.click(f".chip-button[value='{day}']")
-    await page.wait_for_selector(
-        f"[data-offer]:not([aria-busy]) input[name=date][value='{day}']", state="attached"
-    )
+    await offered(page, "date", day)
 
 
 async def choose(page, hour, table):
@@ -74,7 +72,8 @@ async def test_what_was_chosen_and_typed_stays_for_another_party_and_evening(pag
     await choose(page, "22:00", TWO)
     assert not await page.is_visible("select[name='table-19:30']")
 
-    await for_so_many(page, 3)
+    await page.select_option("select[name=guests]", "3")
+    await offered(page, "guests", 3)
     await on(page, "2026-11-22")
 
     assert await page.input_value(HOUR) == "22:00"

@@ -5,34 +5,17 @@ import subprocess
 
 import pytest
 
-from appliance.core.network import own_addresses
 from tests.browser.chromium import browser_fixture
-from tests.journeys.box_process import BoxProcess, found_box
-from tests.ports import kept_port
+from tests.journeys.house_box import a_house_box
 
 CAMERA = ["--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream"]
 
 
 @pytest.fixture
-def lan_address():
-    """Return an address of this machine that is not loopback."""
-    four = [text for text in own_addresses() if ":" not in text]
-    return four[0]
-
-
-@pytest.fixture
-def served(tmp_path, lan_address):
+def served(tmp_path):
     """Run a box on the local network; yield its http and https addresses."""
-    founded = found_box(tmp_path)
-    box = BoxProcess(founded.data, log=tmp_path / "box.log")
-    box.port, secure = kept_port(box), kept_port(box)
-    box.settings |= {"VENUEBOX_SERVER_TLS_PORT": str(secure), "VENUEBOX_SERVER_MDNS": "false"}
-    box.spawn("--data", str(founded.data), "--host", lan_address, "--port", str(box.port))
-    try:
-        box.wait_until_ready()
-        yield f"http://{lan_address}:{box.port}", f"https://{lan_address}:{secure}"
-    finally:
-        box.kill()
+    with a_house_box(tmp_path) as box:
+        yield box.plain, box.secure.removesuffix("/test")
 
 
 @pytest.fixture

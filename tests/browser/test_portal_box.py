@@ -3,7 +3,6 @@
 import re
 from contextlib import asynccontextmanager
 
-import argon2
 import pytest
 from aiohttp import ClientSession
 
@@ -12,27 +11,22 @@ from appliance.backup.recovery_key import ensure_recovery_key, key_rows
 from appliance.core.data_directory import DataDirectory
 from appliance.core.tokens import Tokens
 from appliance.release import UpdateRecord, write_update_record
+from tests.app.portal.people import PASSWORD
+from tests.app.portal.test_backing_up import with_keys
 from tests.app.processes import Serving
 from tests.browser.accessibility import violations
 from tests.browser.keyboard import enter_room, follow, is_within, press, reach, write
 from tests.browser.phones import PHONE, Phone
 from tests.browser.portal_world import DESK, TABLET
-from tests.conftest import MASTER_KEY
 from tests.journeys.partner_side import Caller, Receiver
 from tests.unit.email.mail_servers import smtp_server
 
-OLD = "le thé est servi à minuit"
-HASH = argon2.PasswordHasher(memory_cost=64, parallelism=1, time_cost=1).hash(OLD)
 PATIENCE = 120_000  # ms; long, because the machine may be busy
 
 
-def lived_in(directory, now):
-    """Create a backup of last night."""
-    write_record(directory, Record(now, "riad.venuebox-backup", 35_489, 7))
-
-
 async def test_health_backups_and_mail_are_seen_and_tried_by_keyboard(portal, tmp_path):
-    lived_in(tmp_path, portal.box.clock.now())
+    last_night = Record(portal.box.clock.now(), "riad.venuebox-backup", 35_489, 7)
+    write_record(tmp_path, last_night)
     page = await portal.desk(role="manager", viewport=TABLET)
     await page.goto("/portal/tonight")
 
@@ -79,20 +73,15 @@ async def test_an_update_is_followed_while_the_box_is_away(portal, tmp_path, pro
 
 async def test_a_backup_is_made_now_and_the_owner_prints_the_kit(portal, tmp_path):
     page = await portal.desk(viewport=TABLET)
-    await portal.box.environment.database.write(
-        lambda tx: tx.execute("UPDATE staff SET password = :p", {"p": HASH})
-    )
-    directory = DataDirectory(tmp_path)
-    directory.make_folders()
-    directory.master_key_file.write_bytes(MASTER_KEY)
-    directory.master_key_file.chmod(0o600)
+    await portal.set_passwords()
+    with_keys(tmp_path)
     await page.goto("/portal/box")
 
     await press(page, "Sauvegarder maintenant")
     await page.get_by_text("Dernière sauvegarde vérifiée par une restauration d’essai").wait_for()
     await reach(page, page.locator("#backups summary"))
     await page.keyboard.press("Enter")
-    await write(page, "password", OLD)
+    await write(page, "password", PASSWORD)
     await press(page, "Afficher la feuille à imprimer")
 
     await page.get_by_text("Kit de secours").wait_for()
@@ -154,7 +143,7 @@ async def test_an_empty_box_is_set_up_a_partner_books_and_its_guest_comes_in(
 async def set_up_the_venue(page):
     """Set up owner, venue, tables and slots."""
     await write(page, "name", "Yasmine")
-    await write(page, "password", OLD)
+    await write(page, "password", PASSWORD)
     await page.keyboard.press("Enter")
     await page.wait_for_url("**/portal/venue/rules#begin")
     assert await violations(page) == []

@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from appliance.privacy import ask_erasure
 from tests.browser import keyboard
 from tests.browser.phones import eventually
 from tests.builders import table_id
@@ -77,22 +76,6 @@ async def test_a_host_accepts_moves_takes_payments_and_checks_in_by_keyboard(por
     await page.wait_for_selector(f"{chip(owed)}:not(.partly)")
     assert (await portal.box.now_of(owed)).arrived == 0
     assert portal.complaints == []
-
-
-async def test_who_asks_to_be_forgotten_is_found_and_erased_by_keyboard(portal):
-    salma = await portal.box.guest(slot="19:30", customer_name="Salma Idrissi")
-    await portal.box.environment.database.write(ask_erasure, salma.id)
-    page = await portal.desk("manager")
-    await page.goto("/portal/reservations")
-
-    await keyboard.reach(page, page.locator("section[aria-labelledby=erasures-title] a"))
-    await page.keyboard.press("Enter")
-    await page.wait_for_url(f"**/portal/reservations/{salma.id}#data")
-    await keyboard.press(page, "Effacer les données de ce client")
-    await keyboard.press(page, "Oui, effacer")
-    await page.wait_for_selector("main h1:not(:has-text('Salma'))")
-    assert "Salma" not in await page.inner_text("main")
-    assert (await portal.box.now_of(salma)).customer_name is None
 
 
 @pytest.mark.parametrize("scripted", [True, False], ids=["script", "no-script"])

@@ -3,10 +3,10 @@
 import pytest
 import zxingcpp
 
+from tests.app.portal.people import PASSWORD
 from tests.browser.guest_look import PHONE, a_guests_page, picture
 
 pytestmark = pytest.mark.smoke
-PASSWORD = "le thé est servi à minuit"
 
 
 async def test_a_scanned_pass_turns_the_screen_green(door):
@@ -55,7 +55,9 @@ async def test_the_guests_card_shows_a_pass_that_can_be_read(door, browser):
 
 async def test_signing_in_leads_to_the_reservations_of_tonight(portal):
     guest = await portal.box.guest(slot="19:30")
-    name = await portal.person("host", PASSWORD)
+    await portal.desk("host")
+    await portal.set_passwords()
+    [(name,)] = await portal.box.rows("SELECT name FROM staff")
     page = await portal.stranger()
     await page.goto("/portal/sign-in")
     await page.fill("[name=name]", name)

@@ -2,7 +2,21 @@
 
 import pytest
 
+from appliance.commands.console import Console
+from appliance.commands.init import found_unfurnished_box
+from appliance.core.data_directory import DataDirectory
+from appliance.core.settings import Settings
+from appliance.core.tokens import Tokens
 from tests.app.portal.people import a_person
+from tests.conftest import running_box
+
+
+@pytest.fixture
+async def new_box(tmp_path, clock):
+    """A new box without an owner."""
+    found_unfurnished_box(DataDirectory(tmp_path), Console(clock, Tokens(), {}))
+    async with running_box(tmp_path, clock, Settings()) as running:
+        yield running
 
 
 @pytest.fixture

@@ -9,10 +9,6 @@ async def a_terminal(running, name="Front door", role="override"):
     return await running.live.database.write(issue_terminal, name, role)
 
 
-async def rows(environment, sql):
-    return await environment.database.read(lambda reader: list(reader.rows(sql)))
-
-
 async def scan(running, token, code, scan_id="scan-1", **more):
     async with running.client.post(
         "/terminal/v1/scans",

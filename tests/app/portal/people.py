@@ -69,7 +69,7 @@ class Person:
 async def a_person(running: Running, role: str = "owner", name: str | None = None) -> Person:
     """Return a signed-in person with that role, whose language is English."""
     person_id, session = await running.live.database.write(
-        _sign_in, name or f"{role} {len(role)}", role
+        sign_in, name or f"{role} {len(role)}", role
     )
     return Person(person_id, running, session)
 
@@ -92,8 +92,12 @@ async def an_account(running: Running, name: str = "Yasmine", role: str = "owner
     return await running.live.database.write(make)
 
 
-def _sign_in(tx: Transaction, name: str, role: str) -> tuple[str, OpenedSession]:
+def sign_in(
+    tx: Transaction, name: str, role: str, language: str = "en"
+) -> tuple[str, OpenedSession]:
+    """Create a signed-in person. Return (id, session)."""
     staff_id = create_staff(tx, name, role).staff_id
     set_password(tx, staff_id, "none that fits")
-    tx.execute("UPDATE staff SET language = 'en' WHERE id = :id", {"id": staff_id})
+    row = {"id": staff_id, "language": language}
+    tx.execute("UPDATE staff SET language = :language WHERE id = :id", row)
     return staff_id, start_session(tx, staff_id, None, "Firefox, Linux")

@@ -31,34 +31,26 @@ async def another_browser(running, person) -> Person:
     return Person(person.id, running, session)
 
 
-@pytest.mark.proves("V7")
-async def test_another_browser_is_signed_out_from_here(running):
-    here = await a_person(running, "door")
-    there = await another_browser(running, here)
-    sessions = await running.live.database.read(list_sessions, here.id)
-    [other] = [s for s in sessions if s.device == "Safari, iPhone"]
-
-    status, _, _ = await here.post(f"/portal/account/sessions/{other.id}/end")
-
-    assert status == 303
-    assert (await there.get("/portal"))[2]["Location"].startswith("/portal/sign-in")
-    assert (await here.get("/portal/account"))[0] == 200
-
-
-@pytest.mark.proves("V7")
-async def test_everywhere_else_leaves_this_browser_alone(running):
-    here = await a_person(running, "door")
-    there = await another_browser(running, here)
-    await here.post("/portal/account/sessions/end-others")
-    assert (await there.get("/portal"))[2]["Location"].startswith("/portal/sign-in")
-    assert (await here.get("/portal/account"))[0] == 200
-
-
 async def test_nobody_ends_the_session_of_somebody_else(running):
     mallory, victim = await a_person(running, "owner"), await a_person(running, "door")
     [session] = await running.live.database.read(list_sessions, victim.id)
     assert (await mallory.post(f"/portal/account/sessions/{session.id}/end"))[0] == 404
     assert (await victim.get("/portal/account"))[0] == 200
+
+
+@pytest.mark.proves("V7")
+@pytest.mark.parametrize("which", ["{id}/end", "end-others"])
+async def test_other_browsers_are_signed_out_from_here_and_this_one_stays(running, which):
+    here = await a_person(running, "door")
+    there = await another_browser(running, here)
+    sessions = await running.live.database.read(list_sessions, here.id)
+    [other] = [s for s in sessions if s.device == "Safari, iPhone"]
+
+    status, _, _ = await here.post(f"/portal/account/sessions/{which.format(id=other.id)}")
+
+    assert status == 303
+    assert (await there.get("/portal"))[2]["Location"].startswith("/portal/sign-in")
+    assert (await here.get("/portal/account"))[0] == 200
 
 
 @pytest.mark.proves("V6", "V7")
@@ -130,19 +122,12 @@ async def test_a_session_that_was_ended_sets_no_password_after_that(running, mea
     assert await running.live.database.read(find_password, person.id) == NEW_HASH
 
 
-async def _set_another(running, person):
-    await running.live.database.write(set_password, person.id, NEW_HASH)
-
-
-async def _end_all(running, person):
-    await running.live.database.write(end_sessions, person.id, actor="console")
-
-
-async def _take_role(running, person):
-    await running.live.database.write(change_role, person.id, "manager", "door")
-
-
-@pytest.mark.parametrize("act", [_set_another, _end_all, _take_role])
+@pytest.mark.parametrize(
+    "act",
+    [lambda tx, who: set_password(tx, who, NEW_HASH),
+     lambda tx, who: end_sessions(tx, who, actor="console"),
+     lambda tx, who: change_role(tx, who, "manager", "door")],
+)  # fmt: skip
 async def test_a_second_step_stays_where_the_person_was_doubted_meanwhile(running, meanwhile, act):
     person, database, keyring = (
         await with_password(running, "manager"),
@@ -152,7 +137,7 @@ async def test_a_second_step_stays_where_the_person_was_doubted_meanwhile(runnin
     secret = await database.write(offer_two_factor, keyring, person.id)
     code = totp_code(secret, running.clock.now() // 30_000)
     await database.write(confirm_two_factor, keyring, person.id, code)
-    meanwhile("matches", lambda: act(running, person))
+    meanwhile("matches", lambda: database.write(act, person.id))
 
     status, _, _ = await person.post("/portal/account/second-step/remove", {"password": OLD})
 

@@ -29,39 +29,31 @@ def saved(running):
     return read_settings(running.box.directory.settings_file, {})
 
 
-async def test_a_port_forward_saves_the_address_and_asks_for_a_certificate(running):
-    owner = await a_person(running)
-    form = {"address": "https://atlas.example.com/", "agree": "1"}
+@pytest.mark.parametrize(("agree", "directory"), [({"agree": "1"}, DIRECTORY), ({}, "")])
+async def test_a_port_forward_saves_the_address_and_asks_for_a_certificate_with_consent(
+    running, owner, agree, directory
+):
+    form = {"address": "https://atlas.example.com/", **agree}
     assert (await owner.post(f"{PAGE}/forward", form))[0] == 303
     found = saved(running)
     assert found.server.app_url == "https://atlas.example.com"
-    assert (found.acme.directory, found.acme.agree_terms) == (DIRECTORY, True)
+    assert (found.acme.directory, found.acme.agree_terms) == (directory, bool(agree))
 
 
-async def test_the_restart_that_applies_the_address_leads_back_to_it(running):
-    owner = await a_person(running)
+async def test_the_restart_that_applies_the_address_leads_back_to_it(running, owner):
     for form, target in (({"page": "address"}, PAGE), ({}, "/portal/box?again=1")):
         _status, page, _headers = await owner.post("/portal/box/restart", form)
         assert f'href="{target}" data-goes-on' in page
 
 
-async def test_without_consent_no_authority_is_asked(running):
-    owner = await a_person(running)
-    form = {"address": "https://atlas.example.com"}
-    assert (await owner.post(f"{PAGE}/forward", form))[0] == 303
-    assert saved(running).acme.directory == ""
-
-
 @pytest.mark.parametrize("typed", ["", "atlas.example.com", "http://atlas.example.com"])
-async def test_an_address_without_https_is_refused_in_its_field(running, typed):
-    owner = await a_person(running)
+async def test_an_address_without_https_is_refused_in_its_field(running, owner, typed):
     status, page, _headers = await owner.post(f"{PAGE}/forward", {"address": typed})
     assert (status, 'aria-invalid="true"' in page) == (400, True)
     assert saved(running).server.app_url == ""
 
 
-async def test_a_proxy_is_trusted_and_has_the_certificate(running):
-    owner = await a_person(running)
+async def test_a_proxy_is_trusted_and_has_the_certificate(running, owner):
     proxies = "127.0.0.1, 10.0.0.0/8"
     form = {"proxied_address": "https://atlas.example.com", "trusted_proxies": proxies}
     assert (await owner.post(f"{PAGE}/proxy", form))[0] == 303
@@ -70,8 +62,7 @@ async def test_a_proxy_is_trusted_and_has_the_certificate(running):
     assert found.acme.directory == ""
 
 
-async def test_a_proxy_without_a_usable_address_is_refused_beside_its_field(running):
-    owner = await a_person(running)
+async def test_a_proxy_without_a_usable_address_is_refused_beside_its_field(running, owner):
     form = {"proxied_address": "https://atlas.example.com", "trusted_proxies": "my proxy"}
     status, page, _headers = await owner.post(f"{PAGE}/proxy", form)
     field = page.partition('name="trusted_proxies"')[2].partition("</label>")[0]
@@ -79,14 +70,13 @@ async def test_a_proxy_without_a_usable_address_is_refused_beside_its_field(runn
     assert 'aria-invalid="true"' in field
 
 
-async def test_the_code_of_a_relay_sets_the_address(running, monkeypatch):
+async def test_the_code_of_a_relay_sets_the_address(running, owner, monkeypatch):
     joined = []
 
     async def join(root, invitation):
         joined.append((root, invitation))
 
     monkeypatch.setattr(address, "join_relay", join)
-    owner = await a_person(running)
     assert (await owner.post(f"{PAGE}/relay", {"code": CODE, "agree": "1"}))[0] == 303
     assert joined == [(running.box.directory.root, Invitation.decode(CODE))]
     found = saved(running)
@@ -94,27 +84,23 @@ async def test_the_code_of_a_relay_sets_the_address(running, monkeypatch):
     assert found.acme.agree_terms
 
 
-async def test_a_code_that_the_relay_refuses_changes_nothing(running, monkeypatch):
+async def test_a_code_that_the_relay_refuses_changes_nothing(running, owner, monkeypatch):
     async def join(_root, _invitation):
         raise OperatorError("the relay refuses this code")
 
     monkeypatch.setattr(address, "join_relay", join)
-    owner = await a_person(running)
     for code in ("nonsense", CODE):
         status, page, _headers = await owner.post(f"{PAGE}/relay", {"code": code})
         assert (status, 'aria-invalid="true"' in page) == (422, True)
     assert saved(running).server.app_url == ""
 
 
-@pytest.mark.parametrize("role", ["manager", "host", "door"])
-async def test_only_the_owner_chooses(running, role):
-    person = await a_person(running, role)
-    assert (await person.get(PAGE))[0] == 403
-    assert (await person.post(f"{PAGE}/forward", {"address": "https://a.example"}))[0] == 403
+async def test_only_the_owner_chooses(manager):
+    assert (await manager.get(PAGE))[0] == 403
+    assert (await manager.post(f"{PAGE}/forward", {"address": "https://a.example"}))[0] == 403
 
 
-async def test_the_page_shows_the_ways_without_a_public_address(running):
-    owner = await a_person(running)
+async def test_the_page_shows_the_ways_without_a_public_address(running, owner):
     status, page, _headers = await owner.get(PAGE)
     assert status == 200
     assert "proxy_set_header X-Forwarded-Proto $scheme;" in page

@@ -9,7 +9,8 @@ import pytest
 from appliance.door.guest_pass import list_signing_keys, pass_text
 from appliance.door.scan_log_file import check_export
 from appliance.reservations.rows import get_reservation
-from tests.app.portal.door_room import a_pass, a_terminal, rows, scan
+from tests.app.portal.door_room import a_pass, a_terminal, scan
+from tests.app.portal.seating import rows
 from tests.app.terminal_bridge.apart import a_scan
 from tests.spreadsheets import formulas_in
 
@@ -77,9 +78,10 @@ async def test_a_terminal_is_renamed_and_its_role_holds_from_its_next_request(ru
 async def test_a_terminal_without_a_name_or_a_known_role_is_refused(running, form, manager):
     for path in ("pair", "issue"):
         assert (await manager.post(f"/portal/door/{path}", form))[0] == 400
-    assert await rows(running.live, "SELECT count(*) FROM terminal") == [(0,)]
+    assert await rows(running, "SELECT count(*) FROM terminal") == [(0,)]
 
 
+@pytest.mark.proves("S13")
 async def test_a_revoked_terminal_is_refused_at_its_next_request(running, manager):
     terminal_id, token = await a_terminal(running)
     assert (await scan(running, token, "SVC-2222"))[0] == 200
@@ -103,13 +105,13 @@ async def test_a_conflict_says_what_to_do_and_goes_when_it_is_dealt_with(running
             assert response.status == 200, await response.text()
     page = (await manager.get("/portal/door"))[1]
     assert f"/portal/reservations/{reservation.id}" in page
-    [(conflict_id,)] = await rows(running.live, "SELECT id FROM door_conflict")
+    [(conflict_id,)] = await rows(running, "SELECT id FROM door_conflict")
 
     status, _, _ = await manager.post(f"/portal/door/conflicts/{conflict_id}/acknowledge")
 
     assert status == 303
     assert f"{conflict_id}/acknowledge" not in (await manager.get("/portal/door"))[1]
-    assert await rows(running.live, "SELECT acknowledged_by FROM door_conflict") == [
+    assert await rows(running, "SELECT acknowledged_by FROM door_conflict") == [
         (f"staff:{manager.id}",)
     ]
 
@@ -133,10 +135,13 @@ async def test_a_new_signing_key_leaves_old_passes_good(running, manager):
 
 
 @pytest.mark.proves("decision: A signing key that leaked?")
-async def test_after_a_leak_old_passes_are_revoked_and_the_link_shows_a_good_one(running, owner):
+async def test_after_a_leak_old_passes_are_revoked_and_the_link_shows_a_good_one(
+    running, owner, manager
+):
     reservation, old = await a_pass(running)
     _, token = await a_terminal(running)
 
+    assert (await manager.post("/portal/door/keys/leaked"))[0] == 403
     status, _, _ = await owner.post("/portal/door/keys/leaked")
 
     assert status == 303
@@ -145,10 +150,6 @@ async def test_after_a_leak_old_passes_are_revoked_and_the_link_shows_a_good_one
     assert renewed.generation == 1
     fresh = await running.live.database.read(pass_text, running.live.keyring, "live", renewed)
     assert (await scan(running, token, fresh, "new"))[1]["result"] == "checked_in"
-
-
-async def test_only_an_owner_replaces_a_leaked_key(manager):
-    assert (await manager.post("/portal/door/keys/leaked"))[0] == 403
 
 
 async def test_the_log_shows_an_evening_with_its_totals_and_filters(running, manager):
@@ -233,7 +234,7 @@ async def test_an_export_is_streamed_signed_and_verifies(running, kind, manager)
     ) as response:
         content, disposition = await response.read(), response.headers["Content-Disposition"]
 
-    assert "attachment" in disposition
+    assert disposition == f'attachment; filename="door-log-live-2026-11-21.{kind}"'
     if kind == "csv":
         assert formulas_in(content.decode("utf-8-sig")) == []
         assert content.count(b"\r\n") == 3

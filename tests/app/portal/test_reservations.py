@@ -13,13 +13,6 @@ from tests.app.portal.seating import an_amendment, as_it_is, path_of, rows, seat
 from tests.builders import table_id
 
 
-async def test_the_drawer_is_a_part_of_a_page(running, host):
-    salma = await seat(running)
-    _, part, _ = await host.get(path_of(salma) + "?part=1")
-    assert part.lstrip().startswith("<article")
-    assert f'data-version="{salma.version}"' in part
-
-
 async def test_what_does_not_exist_is_not_found(running, host):
     salma = await seat(running)
     for wrong in ("01890000-0000-7000-8000-000000000000", "x", "..%2f.."):
@@ -88,7 +81,6 @@ async def test_only_free_tables_are_offered_and_a_taken_one_is_refused(running, 
     )
     assert status == 409
     assert 'role="alert"' in page
-    status, page, _ = await host.post(path_of(salma, "move"), {"seen": salma.version, "table": "?"})
 
 
 async def test_guests_contact_and_notes_are_corrected(running, host):
@@ -129,8 +121,11 @@ async def test_cancelling_frees_the_table_and_tells_the_partner(running, host):
     assert await rows(running, "SELECT type FROM event") == [("reservation.cancelled",)]
 
 
-async def test_htmx_gets_the_part_with_the_refusal_in_it(running, host):
+async def test_the_drawer_is_a_part_of_a_page_and_holds_the_refusal(running, host):
     salma = await seat(running)
+    _, part, _ = await host.get(path_of(salma) + "?part=1")
+    assert part.lstrip().startswith("<article")
+    assert f'data-version="{salma.version}"' in part
 
     status, part, headers = await host.post(
         path_of(salma, "amend"), an_amendment(salma, guests=9), **{"HX-Request": "true"}
@@ -178,8 +173,8 @@ async def test_who_asks_to_be_forgotten_is_listed_until_a_manager_has_erased_the
     assert "Data erasure requests" not in (await manager.get("/portal/reservations"))[1]
     await running.live.database.write(ask_erasure, salma.id)
 
-    _, _, _ = await manager.get("/portal/reservations")
-    _, page, _ = await manager.get(path_of(salma))
+    _, page, _ = await manager.get("/portal/reservations")
+    assert f'href="{path_of(salma)}#data"' in page
     seen = (await as_it_is(running, salma)).version
     status, _, _ = await manager.post(f"{path_of(salma)}/erase", {"seen": seen})
 

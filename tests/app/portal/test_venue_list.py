@@ -6,7 +6,8 @@ import pytest
 
 from appliance.venue.model import list_tables
 from appliance.venue.table_list import parse_tables
-from tests.app.portal.venue_forms import field, numbers
+from tests.app.portal.seating import value_of
+from tests.app.portal.venue_forms import numbers
 
 
 async def test_a_pasted_list_is_shown_first_and_then_added_behind_the_others(running, manager):
@@ -15,7 +16,9 @@ async def test_a_pasted_list_is_shown_first_and_then_added_behind_the_others(run
     status, page, _ = await manager.post("/portal/venue/preview", {"list": pasted})
     assert status == 200
     assert len(await numbers(running.live)) == 6
-    status, _, headers = await manager.post("/portal/venue/tables", {"list": field(page, "list")})
+    status, _, headers = await manager.post(
+        "/portal/venue/tables", {"list": value_of(page, "list")}
+    )
 
     assert (status, headers["Location"]) == (303, "/portal/venue?note=tables-added")
     tables = (await running.live.database.read(list_tables))[6:]
@@ -90,12 +93,11 @@ def upload(*parts, end="--"):
 
 
 @pytest.mark.proves("V1", "V5")
-@pytest.mark.parametrize("path", ["/portal/venue/preview"])
 @pytest.mark.parametrize("kind", ["text/csv", "text/plain; charset=utf-16", "x; charset=punycode"])
-async def test_a_file_is_read_as_utf_8_whatever_it_says(path, kind, owner):
+async def test_a_file_is_read_as_utf_8_whatever_it_says(kind, owner):
     head = f'name="file"; filename="tables.csv"\r\nContent-Type: {kind}'.encode()
     sent = upload((b'name="list"', b""), (head, "\ufeffA1;Été;2;4".encode()))
-    status, page, _ = await owner.send("POST", path, **sent)
+    status, page, _ = await owner.send("POST", "/portal/venue/preview", **sent)
     assert status == 200
     assert "A1" in page
     assert "Été" in page

@@ -1,9 +1,7 @@
 """Helpers for tests of the venue's forms."""
 
-import html
-import re
-
 from appliance.venue.model import list_slots, list_tables
+from tests.app.portal.seating import value_of
 from tests.builders import a_body, table_id
 from tests.unit.arrivals import add_reservation
 
@@ -19,13 +17,8 @@ async def numbers(environment):
     return [table.number for table in await environment.database.read(list_tables)]
 
 
-def field(page, name):
-    """Return the value of a hidden field on the page."""
-    return html.unescape(re.search(rf'name="{name}" value="([^"]*)"', page)[1])
-
-
 async def table_form(person, **changes):
-    seen = field((await person.get(T1))[1], "seen")
+    seen = value_of((await person.get(T1))[1], "seen")
     return {"seen": seen, "number": "T1", "name": "Terrasse 1", "capacity_min": "2",
             "capacity_max": "4", "minimum_spend": "500", "type": "standard", "bookable": "1",
             **changes}  # fmt: skip

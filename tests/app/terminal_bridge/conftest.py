@@ -1,58 +1,25 @@
-"""A door over a furnished box: the terminal's routes alone, and terminals to speak with."""
+"""A door of the real application over a furnished box, and terminals to speak with."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestClient, TestServer
+from aiohttp.test_utils import TestClient
 
 from appliance.box import Box
-from appliance.core.errors import ApiError
 from appliance.door.guest_pass import pass_text
 from appliance.door.terminals import issue_terminal
 from appliance.environment import Environment
-from appliance.http.rate_limit import RateLimit
-from appliance.http.request import (
-    CALLER_OF,
-    ENVIRONMENT,
-    PAIRING_TRIES,
-    SEARCH_PHONES,
-    Handler,
-    answer,
-)
+from appliance.http.request import CALLER_OF
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import get_reservation
-from terminal_bridge.api import TERMINAL_ROUTES
-from terminal_bridge.api.pairing import pairing_tries
 from tests.clocks import StoppedClock
+from tests.conftest import Running
 from tests.unit.arrivals import add_reservation
-
-
-@web.middleware
-async def _answer_refusals(request: web.Request, handler: Handler) -> web.StreamResponse:
-    try:
-        return await handler(request)
-    except ApiError as refusal:
-        return answer(refusal.body(), refusal.status, refusal.headers)
-
-
-def _in_environment(handler: Handler, environment: Environment) -> Handler:
-    async def handle(request: web.Request) -> web.StreamResponse:
-        request[ENVIRONMENT] = environment
-        return await handler(request)
-
-    return handle
-
-
-def _end_feeds(box: Box) -> Callable[[web.Application], Awaitable[None]]:
-    async def end(_app: web.Application) -> None:
-        for environment in box.environments:
-            environment.feed.close()
-
-    return end
+from web import application
 
 
 @dataclass
@@ -119,24 +86,26 @@ async def _door(
     return Door(environment, client, clock, terminal_id, token)
 
 
+@pytest.fixture(autouse=True)
+def no_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no job of the box complete or forget a reservation beside the test."""
+
+    async def nothing(_app: web.Application) -> AsyncIterator[None]:
+        yield
+
+    monkeypatch.setattr(application, "_background", lambda *_: nothing)
+
+
 @pytest.fixture
-async def client(
-    box: Box, clock: StoppedClock
-) -> AsyncIterator[TestClient[web.Request, web.Application]]:
-    """The terminal's routes, plain and under /test."""
-    app = web.Application(middlewares=[_answer_refusals], client_max_size=64 * 1024)
-    # Which device a request came from is what a test says; by itself it is always the same one.
-    app[CALLER_OF] = lambda request: request.headers.get("X-Device", "one")
-    app[PAIRING_TRIES] = pairing_tries(clock)
-    app[SEARCH_PHONES] = RateLimit(clock, 1000)
-    app.on_shutdown.append(_end_feeds(box))
-    for environment in box.environments:
-        for method, path, handler in TERMINAL_ROUTES:
-            app.router.add_route(
-                method, environment.prefix + path, _in_environment(handler, environment)
-            )
-    async with TestClient(TestServer(app)) as opened:
-        yield opened
+def box(running: Running) -> Box:
+    return running.box
+
+
+@pytest.fixture
+def client(running: Running) -> TestClient[web.Request, web.Application]:
+    """The real application, which a test tells by a header from which device it is called."""
+    running.app._state[CALLER_OF] = lambda request: request.headers.get("X-Device", "one")
+    return running.client
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ class Ear:
     def __init__(self, response) -> None:
         self.response = response
         self.position = ""
+        self.first: Heard | None = None
 
     async def next(self) -> Heard | None:
         """The next event; None once the stream is over."""
@@ -58,7 +59,7 @@ class Ear:
 
 @asynccontextmanager
 async def listening(door, after: str | None = None):
-    """An open stream of this terminal, resumed `after` a position if one is given."""
+    """An open stream of this terminal, past its first event or `after` a position."""
     headers = {"Authorization": f"Bearer {door.token}"}
     if after is not None:
         headers["Last-Event-ID"] = after
@@ -66,4 +67,7 @@ async def listening(door, after: str | None = None):
     async with door.client.get(url, headers=headers) as response:
         assert response.status == 200
         assert response.content_type == "text/event-stream"
-        yield Ear(response)
+        ear = Ear(response)
+        if after is None:
+            ear.first = await ear.next()
+        yield ear

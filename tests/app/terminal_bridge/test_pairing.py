@@ -59,16 +59,6 @@ async def test_the_keys_that_pairing_hands_out_verify_a_pass_without_the_box(doo
 
 
 @pytest.mark.proves("S13", "V6")
-async def test_a_code_works_once(door):
-    code = await offer(door)
-    await pair(door, code)
-
-    status, refusal = await pair(door, code)
-
-    assert (status, refusal["code"]) == (401, "UNAUTHORIZED")
-
-
-@pytest.mark.proves("S13", "V6")
 async def test_a_code_dies_after_ten_minutes(door):
     offers = [await offer_both(door), await offer_both(door)]
     door.clock.advance(599.999)
@@ -160,14 +150,6 @@ async def test_a_revoked_browser_is_told_to_forget_everything_it_keeps(door):
     assert headers["Clear-Site-Data"] == '"storage", "cookies"'
 
 
-async def test_another_sites_page_cannot_pair_a_browser(door):
-    code = await offer(door)
-
-    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
-        async with door.client.post("/terminal/v1/pair", json={"code": code}, headers=headers) as r:
-            assert r.status == 401
-
-
 @pytest.mark.proves("S13")
 async def test_neither_codes_nor_tokens_are_stored_as_they_are(door):
     secret, code = await offer_both(door)
@@ -180,17 +162,6 @@ async def test_neither_codes_nor_tokens_are_stored_as_they_are(door):
     assert secret not in stored
     assert paired["token"] not in stored
     assert (hash_token(door.token),) in await door.rows("SELECT token_hash FROM terminal")
-
-
-@pytest.mark.proves("S13")
-async def test_a_revoked_terminal_is_refused_on_its_next_request(door):
-    await door.environment.database.write(revoke_terminal, door.terminal_id)
-
-    status, refusal = await door.call("GET", "/me")
-
-    assert (status, refusal["code"]) == (401, "KEY_REVOKED")
-    assert (await door.call("POST", "/scans", {"scanId": "one", "code": "7K2M"}))[0] == 401
-    assert await door.rows("SELECT * FROM scan") == []
 
 
 @pytest.mark.parametrize(
@@ -269,10 +240,12 @@ async def test_wrong_secrets_count_against_nothing_and_write_nothing(door):
     assert (await pair(door, offered.code, "stranger"))[0] == 200
 
 
-async def test_the_link_of_an_offer_and_its_digits_are_one_offer(door):
+@pytest.mark.proves("S13", "V6")
+async def test_the_link_of_an_offer_and_its_digits_are_one_offer_that_works_once(door):
     first, second = await offer_both(door), await offer_both(door)
     assert (await pair(door, first.secret))[0] == 200
     assert (await pair(door, second.code))[0] == 200
 
-    assert (await pair(door, first.code))[0] == 401
-    assert (await pair(door, second.secret))[0] == 401
+    for used in (first.code, first.secret, second.code, second.secret):
+        status, refusal = await pair(door, used)
+        assert (status, refusal["code"]) == (401, "UNAUTHORIZED")

@@ -40,10 +40,12 @@ async def test_a_check_in_never_changes_the_status(door):
     assert (await door.now_of(guest)).status == verdict["reservation"]["status"] == "pending"
 
 
+@pytest.mark.proves("V9")
 @pytest.mark.parametrize(
     ("changes", "refused"),
     [({"status": "cancelled"}, "cancelled"), ({"status": "declined"}, "declined"),
      ({"status": "requested"}, "not_confirmed"), ({"status": "partial"}, "payment_due"),
+     ({"status": "pending"}, "payment_due"),
      ({"date": "2026-11-22"}, "not_yet"), ({"date": "2026-11-20"}, "too_late"),
      ({"guests": 1}, "party_full")],
 )  # fmt: skip
@@ -52,7 +54,10 @@ async def test_staff_let_a_guest_in_with_a_reason_and_that_counts_as_passing(
 ):
     guest = await door.guest(**changes)
     text = await door.pass_of(guest)
-    assert (await door.scan(text, arrivals=2))["result"] == refused
+    first = await door.scan(text, arrivals=2)
+    assert (first["result"], first["overridable"]) == (refused, True)
+    assert "override" in first["actions"]
+    assert await door.now_of(guest) == guest
 
     verdict = await door.scan(text, arrivals=2, override={"reason": "connu de la maison"})
 
@@ -69,7 +74,8 @@ async def test_staff_let_a_guest_in_with_a_reason_and_that_counts_as_passing(
 async def test_no_reason_lets_in_whom_the_box_does_not_know(door, code):
     verdict = await door.scan(code, override={"reason": "je le connais"})
 
-    assert verdict["colour"] == "red"
+    assert (verdict["colour"], verdict["overridable"]) == ("red", False)
+    assert verdict["reservation"] is verdict["firstCheckIn"] is None
     assert await door.rows("SELECT admitted, reason FROM scan") == [(0, None)]
 
 

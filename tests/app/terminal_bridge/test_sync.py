@@ -12,11 +12,14 @@ WRITTEN = "SELECT result, admitted, reason FROM scan"
 
 async def test_whom_the_door_let_in_is_in_since_then_and_announced_once(door):
     guest = await door.guest(guests=3)
+    text = await door.pass_of(guest)
 
-    (result,) = await sync(door, a_scan(code=await door.pass_of(guest), arrivals=3))
+    (result,) = await sync(door, a_scan(code=text, arrivals=3))
 
     assert (result["result"], result["admitted"], result["conflict"]) == ("checked_in", 3, None)
-    assert result["firstCheckIn"]["at"] == "2026-11-21T18:50:00.000Z"
+    first = {"at": "2026-11-21T18:50:00.000Z", "terminal": "Porte 1", "by": None}
+    assert result["firstCheckIn"] == first
+    assert (await (await door.other()).scan(text))["firstCheckIn"] == first
     assert (await door.now_of(guest)).arrived == 3
     assert (await door.now_of(guest)).checked_in_at == door.clock.now() - 600_000
     assert await door.rows("SELECT type FROM event") == [("reservation.checked_in",)]

@@ -7,22 +7,30 @@ from tests.conftest import with_settings
 
 @pytest.mark.proves("decision: The hour that is lived twice?")
 @pytest.mark.parametrize(
-    ("date", "now", "result"),
+    ("date", "slot", "now", "result"),
     [
-        ("2026-11-21", "2026-11-21T05:59:59Z", "not_yet"),
-        ("2026-11-21", "2026-11-21T06:00:00Z", "checked_in"),
-        ("2026-11-21", "2026-11-22T00:01:00Z", "checked_in"),
-        ("2026-11-21", "2026-11-22T05:59:59Z", "checked_in"),
-        ("2026-11-21", "2026-11-22T06:00:00Z", "too_late"),
-        ("2026-09-19", "2026-09-19T04:59:59Z", "not_yet"),  # 05:59:59 at +01
-        ("2026-09-19", "2026-09-19T05:00:00Z", "checked_in"),
-        ("2026-09-19", "2026-09-20T04:59:00Z", "checked_in"),  # 05:59 at the old +01
-        ("2026-09-19", "2026-09-20T05:59:00Z", "checked_in"),
-        ("2026-09-19", "2026-09-20T06:00:00Z", "too_late"),
+        ("2026-11-21", None, "2026-11-21T05:59:59Z", "not_yet"),
+        ("2026-11-21", None, "2026-11-21T06:00:00Z", "checked_in"),
+        ("2026-11-21", None, "2026-11-22T00:01:00Z", "checked_in"),
+        ("2026-11-21", None, "2026-11-22T05:59:59Z", "checked_in"),
+        ("2026-11-21", None, "2026-11-22T06:00:00Z", "too_late"),
+        ("2026-09-19", None, "2026-09-19T04:59:59Z", "not_yet"),  # 05:59:59 at +01
+        ("2026-09-19", None, "2026-09-19T05:00:00Z", "checked_in"),
+        ("2026-09-19", None, "2026-09-20T04:59:00Z", "checked_in"),  # 05:59 at the old +01
+        ("2026-09-19", None, "2026-09-20T05:59:00Z", "checked_in"),
+        ("2026-09-19", None, "2026-09-20T06:00:00Z", "too_late"),
+        ("2026-11-21", "21:00", "2026-11-21T18:59:59Z", "not_yet"),
+        ("2026-11-21", "21:00", "2026-11-21T19:00:00Z", "checked_in"),
+        ("2026-11-21", "21:00", "2026-11-22T03:00:00Z", "checked_in"),
+        ("2026-11-21", "01:00", "2026-11-21T22:59:59Z", "not_yet"),  # a slot after midnight
+        ("2026-11-21", "01:00", "2026-11-21T23:00:00Z", "checked_in"),
+        ("2026-11-21", "06:00", "2026-11-21T06:00:00Z", "checked_in"),  # its day's first minute
     ],
 )
-async def test_an_evening_lasts_until_six_in_the_morning(door, date, now, result):
-    guest = await door.guest(date=date)
+async def test_guests_are_let_in_from_two_hours_before_their_slot_until_six_in_the_morning(
+    door, date, slot, now, result
+):
+    guest = await door.guest(date=date, slot=slot)
     door.clock.set(now)
 
     assert (await door.scan(await door.pass_of(guest)))["result"] == result
@@ -40,24 +48,6 @@ async def test_a_guest_scanned_in_both_repeated_hours_is_checked_in_once(door):
     assert [first["result"], second["result"]] == ["checked_in", "already_checked_in"]
     assert second["firstCheckIn"]["at"] == "2026-09-20T00:30:00.000Z"
     assert "01:30" in second["say"]["staff"]
-
-
-@pytest.mark.parametrize(
-    ("slot", "now", "result"),
-    [
-        ("21:00", "2026-11-21T18:59:59Z", "not_yet"),
-        ("21:00", "2026-11-21T19:00:00Z", "checked_in"),
-        ("21:00", "2026-11-22T03:00:00Z", "checked_in"),
-        ("01:00", "2026-11-21T22:59:59Z", "not_yet"),  # a slot after midnight of that evening
-        ("01:00", "2026-11-21T23:00:00Z", "checked_in"),
-        ("06:00", "2026-11-21T06:00:00Z", "checked_in"),  # the first minute of the evening's day
-    ],
-)
-async def test_a_guest_is_let_in_from_two_hours_before_the_slot(door, slot, now, result):
-    guest = await door.guest(slot=slot)
-    door.clock.set(now)
-
-    assert (await door.scan(await door.pass_of(guest)))["result"] == result
 
 
 async def test_the_venue_sets_how_early_guests_may_come(door):

@@ -79,12 +79,8 @@ async def test_two_readings_of_a_code_at_once_wait_for_one_decision(clock):
 def test_a_code_ends_with_a_terminator(end):
     assert Lines().feed(b"\x00\x02SVC-7K2M" + end + b"SVC-AB") == ["SVC-7K2M"]
     assert Lines().feed(b"a" * CODE_MAX + b"\r") == ["a" * CODE_MAX]
-
-
-def test_a_code_that_comes_in_pieces_is_one():
     lines = Lines()
-
-    assert [lines.feed(bytes([byte])) for byte in b"AB\n"] == [[], [], ["AB"]]
+    assert [lines.feed(piece) for piece in (b"A", b"B", end)] == [[], [], ["AB"]]
 
 
 def test_a_pause_ends_a_code_and_forgets_a_stray_key():
