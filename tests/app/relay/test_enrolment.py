@@ -105,7 +105,7 @@ async def test_a_secret_for_one_name_does_not_enrol_another(relay):
 
 async def test_a_relay_with_another_host_key_is_refused(relay, tmp_path):
     access, invitation = await relay.enrol(A), relay.invite(B)
-    async with a_relay(tmp_path) as impostor:  # with the same boxes and invitations
+    async with a_relay(tmp_path / "relay") as impostor:  # with the same boxes and invitations
         at = replace(relay.address, port=impostor.address.port)
 
         for trying in (
