@@ -8,7 +8,6 @@ from tests.app.api.webhook_calls import registered
 from tests.app.portal.people import a_person
 from tests.builders import a_body, a_key, table_id
 from tests.conftest import Running, with_settings
-from tests.webhooks.receivers import Receiver, a_server
 
 SECRET_URL = "https://93.184.216.34/hook?token=s3cret"
 WHOSE = "/portal/integrations/endpoints/"
@@ -118,27 +117,26 @@ async def test_the_alert_ends_when_staff_activate_it_again_or_leave_it_off(runni
 
 
 @pytest.mark.proves("S4")
-async def test_the_venue_restricts_an_endpoint_to_the_references_of_its_own_line(running):
+async def test_the_venue_restricts_an_endpoint_to_the_references_of_its_own_line(running, receiver):
     other = await a_key(running.test)
     manager = await a_person(running, "manager")
-    receiver = Receiver()
-    async with a_server(receiver.converse) as receiver.port:
-        endpoint = await registered(running, "/test", url=receiver.url)
-        path = f"/test{WHOSE}{endpoint['id']}"
-        await manager.post(f"{path}/references", {"references": "own"})
-        for number, key in enumerate((None, other), 1):
-            body = a_body(
-                tableId=table_id(f"T{number}"),
-                externalRef=f"ref-{number}",
-                idempotencyKey=f"k{number}",
-            )
-            status, _, _ = await running.call("POST", "/test/v1/reservations", json=body, key=key)
-            assert status == 201
-        restricted = {r.reservation.get("externalRef") for r in await receiver.got(2)}
-        await manager.post(f"{path}/references", {"references": "all"})
-        body = a_body(tableId=table_id("T3"), externalRef="ref-3", idempotencyKey="k3")
-        await running.call("POST", "/test/v1/reservations", json=body, key=other)
-        everything = await receiver.got(3)
+    endpoint = await registered(running, "/test", url=receiver.url)
+    path = f"/test{WHOSE}{endpoint['id']}"
+
+    async def book(number, key):
+        body = a_body(
+            tableId=table_id(f"T{number}"), externalRef=f"ref-{number}", idempotencyKey=f"k{number}"
+        )
+        status, _, _ = await running.call("POST", "/test/v1/reservations", json=body, key=key)
+        assert status == 201
+
+    await manager.post(f"{path}/references", {"references": "own"})
+    await book(1, None)
+    await book(2, other)
+    restricted = {r.reservation.get("externalRef") for r in await receiver.got(2)}
+    await manager.post(f"{path}/references", {"references": "all"})
+    await book(3, other)
+    everything = await receiver.got(3)
 
     assert restricted == {"ref-1", None}
     assert everything[-1].reservation["externalRef"] == "ref-3"

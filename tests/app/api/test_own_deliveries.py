@@ -10,7 +10,6 @@ from appliance.webhooks.delivery_log import PAGE
 from tests.app.api.webhook_calls import UNKNOWN, registered
 from tests.builders import a_body, a_key
 from tests.conftest import Running, with_settings
-from tests.webhooks.receivers import Receiver, a_server
 
 URL = "http://127.0.0.1:9009/hook"  # no server listens there
 HOUR_MS = 3_600_000
@@ -76,13 +75,11 @@ async def settled(running: Running, endpoint: dict) -> None:
 
 
 @pytest.mark.proves("decision: Who sees and replays deliveries?")
-async def test_a_delivery_is_listed_with_its_reservation_and_what_became_of_it(running):
-    receiver = Receiver()
-    async with a_server(receiver.converse) as receiver.port:
-        endpoint = await registered(running, "/test", url=receiver.url)
-        _, booked, _ = await running.call("POST", "/test/v1/reservations", json=a_body())
-        [request] = await receiver.got(1)
-        await settled(running, endpoint)
+async def test_a_delivery_is_listed_with_its_reservation_and_what_became_of_it(running, receiver):
+    endpoint = await registered(running, "/test", url=receiver.url)
+    _, booked, _ = await running.call("POST", "/test/v1/reservations", json=a_body())
+    [request] = await receiver.got(1)
+    await settled(running, endpoint)
 
     status, body, _ = await listed(running, endpoint)
 
@@ -164,18 +161,16 @@ async def test_a_replay_queues_the_dead_deliveries_of_the_chosen_time(running):
 
 
 @pytest.mark.proves("decision: What is a replay of a delivery?")
-async def test_one_delivery_of_the_endpoint_is_sent_again_with_its_id(running):
-    receiver = Receiver()
-    async with a_server(receiver.converse) as receiver.port:
-        endpoint = await registered(running, "/test", url=receiver.url)
-        other = await registered(running, "/test", url=f"{receiver.url}other")
-        [delivery_id] = await queued(running, endpoint)
-        await settled(running, endpoint)
+async def test_one_delivery_of_the_endpoint_is_sent_again_with_its_id(running, receiver):
+    endpoint = await registered(running, "/test", url=receiver.url)
+    other = await registered(running, "/test", url=f"{receiver.url}other")
+    [delivery_id] = await queued(running, endpoint)
+    await settled(running, endpoint)
 
-        assert await replay(running, endpoint, deliveryId=delivery_id) == (202, {"queued": 1})
-        requests = await receiver.got(2)
+    assert await replay(running, endpoint, deliveryId=delivery_id) == (202, {"queued": 1})
+    requests = await receiver.got(2)
 
-        assert (await replay(running, other, deliveryId=delivery_id))[0] == 404
+    assert (await replay(running, other, deliveryId=delivery_id))[0] == 404
     assert [request.id for request in requests] == [delivery_id] * 2
 
 

@@ -178,12 +178,6 @@ async def test_a_body_may_say_that_it_is_not_encoded(running):
     assert status == 201
 
 
-@pytest.mark.proves("decision: What is a guest count?")
-async def test_a_huge_integer_is_a_guest_count_out_of_range(running):
-    raw = VALID.replace(b'"guests": 2', b'"guests": ' + b"9" * 30)
-    assert await post_raw(running, raw) == (400, "GUESTS_OUT_OF_RANGE")
-
-
 @pytest.mark.proves("decision: A body over 64 KiB?")
 @pytest.mark.parametrize("chunked", [False, True])
 async def test_a_body_over_64_kib_is_too_large(running, chunked):

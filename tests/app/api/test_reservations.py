@@ -109,16 +109,6 @@ async def test_a_rotated_key_inherits_replays_references_and_the_right_to_cancel
     assert status == 200
 
 
-@pytest.mark.proves("decision: How far and how long does an idempotency key reach?")
-async def test_two_keys_may_use_the_same_idempotency_key(running):
-    other = await a_key(running.live)
-    await create(running)
-    status, _, _ = await running.call(
-        "POST", "/v1/reservations", json=a_body(tableId=table_id("T2")), key=other
-    )
-    assert status == 201
-
-
 @pytest.mark.proves("decision: When do two reservations conflict?", "interface 7: TABLE_TAKEN")
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
@@ -162,6 +152,7 @@ def _offer_after_midnight(tx: Transaction) -> None:
 @pytest.mark.proves(
     "decision: Which slots are valid?",
     "decision: A table that is not bookable?",
+    "decision: What is a guest count?",
     "interface 4: Rule 2",
     "interface 7: GUESTS_OUT_OF_RANGE",
     "interface 7: TABLE_NOT_FOUND",
