@@ -12,10 +12,9 @@ import pytest
 from aiohttp import web
 
 from tests.app.processes import Serving
+from tests.journeys.box_process import found_box
 from web.connection import PROXY_KEEP_ALIVE, Connection, ConnectionLimit
-from web.main import main
 
-VENUE = 'name = "Riad"\nslug = "riad"\n[[tables]]\nnumber = "T1"\ncapacity_max = 4\n'
 SECRET = "svc_live_0123456789abcdef"
 HEAD = b"GET /v1/venue HTTP/1.1\r\nHost: localhost\r\n"
 MALFORMED = {
@@ -30,18 +29,10 @@ MALFORMED = {
 }
 
 
-def new_box(folder):
-    """The data directory of a new box."""
-    (folder / "venue.toml").write_text(VENUE, "utf-8")
-    box = ["--data", str(folder / "box")]
-    assert main(["init", *box, "--venue", str(folder / "venue.toml")], {}) == 0
-    return folder / "box"
-
-
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory):
     """The real program, shared by most tests of this file."""
-    data = new_box(tmp_path_factory.mktemp("malformed"))
+    data = found_box(tmp_path_factory.mktemp("malformed")).data
     with Serving("--data", str(data), "--host", "127.0.0.1", "--port", "0") as found:
         yield found
 
@@ -111,7 +102,7 @@ def test_a_packed_body_is_not_unpacked_and_no_accident(serving):
 
 @pytest.mark.process
 def test_a_body_that_breaks_off_and_one_in_broken_chunks_leave_the_box_quiet(tmp_path):
-    data = new_box(tmp_path)
+    data = found_box(tmp_path).data
     with Serving("--data", str(data), "--host", "127.0.0.1", "--port", "0") as serving:
         head = b"POST /terminal/v1/pair HTTP/1.1\r\nHost: localhost\r\n"
         with socket.create_connection(("127.0.0.1", serving.port)) as broken:
@@ -318,7 +309,7 @@ def ask(port):
 @pytest.mark.process
 @pytest.mark.proves("S19")
 def test_a_newcomer_is_answered_while_another_address_holds_every_place(tmp_path):
-    box = ("--data", str(new_box(tmp_path)), "--host", "127.0.0.1", "--port", "0")
+    box = ("--data", str(found_box(tmp_path).data), "--host", "127.0.0.1", "--port", "0")
     with Serving(*box, files=FILES) as serving, contextlib.ExitStack() as crowd:
         for _ in range(2 * FILES):
             crowd.enter_context(
