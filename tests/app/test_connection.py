@@ -29,10 +29,15 @@ MALFORMED = {
 }
 
 
+def new_box(folder):
+    """The data directory of a new box."""
+    return found_box(folder).data
+
+
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory):
     """The real program, shared by most tests of this file."""
-    data = found_box(tmp_path_factory.mktemp("malformed")).data
+    data = new_box(tmp_path_factory.mktemp("malformed"))
     with Serving("--data", str(data), "--host", "127.0.0.1", "--port", "0") as found:
         yield found
 
@@ -102,7 +107,7 @@ def test_a_packed_body_is_not_unpacked_and_no_accident(serving):
 
 @pytest.mark.process
 def test_a_body_that_breaks_off_and_one_in_broken_chunks_leave_the_box_quiet(tmp_path):
-    data = found_box(tmp_path).data
+    data = new_box(tmp_path)
     with Serving("--data", str(data), "--host", "127.0.0.1", "--port", "0") as serving:
         head = b"POST /terminal/v1/pair HTTP/1.1\r\nHost: localhost\r\n"
         with socket.create_connection(("127.0.0.1", serving.port)) as broken:
@@ -309,7 +314,7 @@ def ask(port):
 @pytest.mark.process
 @pytest.mark.proves("S19")
 def test_a_newcomer_is_answered_while_another_address_holds_every_place(tmp_path):
-    box = ("--data", str(found_box(tmp_path).data), "--host", "127.0.0.1", "--port", "0")
+    box = ("--data", str(new_box(tmp_path)), "--host", "127.0.0.1", "--port", "0")
     with Serving(*box, files=FILES) as serving, contextlib.ExitStack() as crowd:
         for _ in range(2 * FILES):
             crowd.enter_context(
