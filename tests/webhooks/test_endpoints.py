@@ -72,13 +72,8 @@ async def test_what_was_sent_and_answered_is_kept_unless_its_guest_was_erased_me
 
 
 async def test_the_failed_request_of_a_delivery_is_dropped_once_a_replay_has_delivered_it(
-    world, receiver
+    world, receiver, tried_once
 ):
-    receiver.answers = [an_answer(500)]
-    await world.register(receiver.url)
-    await world.start()
-    await world.book()
-    await world.recorded(1)
     [request] = receiver.requests
     assert world.database.peek(find_failed_request, request.id) is not None
 
