@@ -3,7 +3,6 @@
 import errno
 import http.client
 import json
-import resource
 import signal
 import socket
 import tempfile
@@ -206,27 +205,3 @@ def test_commands_beside_the_box_are_in_force_on_its_next_request(founded, data,
         run(capsys, data, "venue", "apply", str(changed))
         status, venue = call(serving, "GET", "/test/v1/venue", founded.keys["test"])
         assert (status, venue["venue"]["name"]) == (200, "Riad Toubkal")
-
-
-def wait_until_the_use_is_noted(capsys, data):
-    """Wait for the one write that a GET causes."""
-    deadline = time.monotonic() + 60
-    argv = ("key", "list", "--environment", "live", "--json")
-    while not json.loads(run(capsys, data, *argv))["lastUsedAt"]:
-        assert time.monotonic() < deadline, "the use of the key is not noted"
-
-
-def test_a_disk_that_fails_ends_the_box_with_status_1_and_a_sentence(founded, data, capsys):
-    """Make every write to the WAL fail by the file size limit, like a broken disk."""
-    key = founded.keys["live"]
-    with serve(data) as serving:
-        _, venue = call(serving, "GET", "/v1/venue", key)
-        wait_until_the_use_is_noted(capsys, data)
-        limit = (data / "live.db-wal").stat().st_size
-        resource.prlimit(serving.process.pid, resource.RLIMIT_FSIZE, (limit, limit))
-
-        status, refusal = call(serving, "POST", "/v1/reservations", key, a_booking(venue))
-
-        assert (status, refusal["code"]) == (503, "UNAVAILABLE")
-        assert serving.process.wait(timeout=60) == 1
-        assert "the disk failed" in serving.complaint()

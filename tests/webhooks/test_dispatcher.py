@@ -133,23 +133,6 @@ async def test_events_about_one_reservation_arrive_one_after_another(world, rece
     ]  # fmt: skip
 
 
-async def test_a_slow_receiver_sees_six_at_once_and_the_others_do_not_wait(
-    world, open_receiver, change_outside
-):
-    change_outside(budgets=FULL)
-    slow, quick = await open_receiver(), await open_receiver()
-    slow.delay = 30
-    await world.register(slow.url)
-    await world.register(quick.url)
-    await world.start()
-
-    await world.book(40)
-    await quick.got(40)
-
-    assert len(slow.requests) == slow.at_once == 6
-    await world.stop(0)
-
-
 async def test_thirty_two_are_under_way_at_most(world, open_receiver, change_outside):
     change_outside(budgets=FULL)
     receivers = [await open_receiver() for _ in range(6)]

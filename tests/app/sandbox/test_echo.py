@@ -43,7 +43,6 @@ async def test_a_delivery_is_shown_with_headers_raw_body_and_a_signature_that_ho
 @pytest.mark.parametrize(
     ("behaviour", "outcome"),
     [
-        ({"mode": "normal"}, ("delivered", 204)),
         ({"mode": "slow"}, ("delivered", 204)),
         ({"mode": "fail"}, ("http_500", 500)),
     ],
