@@ -33,10 +33,8 @@ def data(founded):
     return founded.data
 
 
-def serve(data, *more, environ=None):
-    return Serving(
-        "--data", str(data), "--host", "127.0.0.1", "--port", "0", *more, environ=environ
-    )
+def serve(data):
+    return Serving("--data", str(data), "--host", "127.0.0.1", "--port", "0")
 
 
 def run(capsys, data, *argv):
