@@ -122,6 +122,7 @@ VALID = json.dumps(a_body()).encode()
     [
         (b"\xef\xbb\xbf" + VALID, {}, ""),
         (VALID.decode().encode("utf-16"), {}, ""),
+        (VALID.decode().encode("utf-32"), {}, ""),
         (VALID, {"Content-Encoding": "gzip"}, ""),
         (b'{"a": "\xe9"}', {}, "8"),
         (b'{"a": 1,\n "b" 2}', {}, "6"),
