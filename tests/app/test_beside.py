@@ -14,30 +14,16 @@ from appliance.database.integrity import session
 from appliance.outbox import queue_event
 from appliance.webhooks.endpoints import register_endpoint
 from tests.app.processes import Serving
+from tests.journeys.box_process import found_box
 from web.main import main
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
-
-VENUE = """
-name = "Riad Atlas"
-slug = "riad-atlas"
-
-[[tables]]
-number = "T1"
-capacity_max = 4
-
-[[slots]]
-start = "19:30"
-end = "22:00"
-"""
 
 
 @pytest.fixture
 def data(tmp_path):
     """The data directory of a box that may send webhooks to this machine."""
-    (tmp_path / "venue.toml").write_text(VENUE, "utf-8")
-    found = tmp_path / "box"
-    assert main(["init", "--data", str(found), "--venue", str(tmp_path / "venue.toml")], {}) == 0
+    found = found_box(tmp_path).data
     (found / "settings.toml").write_text(
         '[webhooks]\nallow_networks = ["127.0.0.1"]\nallow_http = true\n'
     )

@@ -6,16 +6,14 @@ import gzip
 import http.client
 import json
 import socket
-from functools import partial
 
 import pytest
 from aiohttp import web
 
 from tests.app.processes import Serving
+from tests.journeys.box_process import found_box
 from web.connection import PROXY_KEEP_ALIVE, Connection, ConnectionLimit
-from web.main import main
 
-VENUE = 'name = "Riad"\nslug = "riad"\n[[tables]]\nnumber = "T1"\ncapacity_max = 4\n'
 SECRET = "svc_live_0123456789abcdef"
 HEAD = b"GET /v1/venue HTTP/1.1\r\nHost: localhost\r\n"
 MALFORMED = {
@@ -32,10 +30,7 @@ MALFORMED = {
 
 def new_box(folder):
     """The data directory of a new box."""
-    (folder / "venue.toml").write_text(VENUE, "utf-8")
-    box = ["--data", str(folder / "box")]
-    assert main(["init", *box, "--venue", str(folder / "venue.toml")], {}) == 0
-    return folder / "box"
+    return found_box(folder).data
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +120,17 @@ def test_a_body_that_breaks_off_and_one_in_broken_chunks_leave_the_box_quiet(tmp
         assert serving.complaint() == ""
 
 
+@contextlib.asynccontextmanager
+async def a_server(connection, answer):
+    """Serve each connection by `connection(inner)`, whose handler is `answer`; the address."""
+    inner = web.Server(answer)
+    loop = asyncio.get_running_loop()
+    async with await loop.create_server(lambda: connection(inner), "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()
+        await inner.shutdown(0)
+        await asyncio.sleep(0)
+
+
 @pytest.mark.proves("S19")
 async def test_a_connection_that_asks_nothing_is_dropped_and_one_that_asks_is_kept(monkeypatch):
     monkeypatch.setattr("web.connection._FIRST_REQUEST_SECONDS", 0.1)
@@ -133,12 +139,10 @@ async def test_a_connection_that_asks_nothing_is_dropped_and_one_that_asks_is_ke
         await asyncio.sleep(0.3)
         return web.Response()
 
-    inner = web.Server(answer)
-    server = await asyncio.get_running_loop().create_server(
-        partial(Connection, inner, ConnectionLimit(9), keep_alive=5), "127.0.0.1", 0
-    )
-    async with server:
-        address = server.sockets[0].getsockname()
+    def connection(inner):
+        return Connection(inner, ConnectionLimit(9), keep_alive=5)
+
+    async with a_server(connection, answer) as address:
         silent, silent_out = await asyncio.open_connection(*address)
         silent_out.write(b"GET / HTTP/1.1\r\nHost: b")
         asking = socket.create_connection(address)
@@ -153,8 +157,6 @@ async def test_a_connection_that_asks_nothing_is_dropped_and_one_that_asks_is_ke
             for out in (silent_out, asking_out):
                 out.close()
                 await out.wait_closed()
-            await inner.shutdown(0)
-            await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize(("is_proxy", "seconds"), [(True, PROXY_KEEP_ALIVE), (False, 30.0)])
@@ -167,26 +169,20 @@ async def test_an_idle_connection_of_a_proxy_is_kept_longer_than_the_proxy_keeps
 
     made = []
 
-    def connection():
+    def connection(inner):
         made.append(Connection(inner, Limit(9), keep_alive=30.0))
         return made[0]
 
     async def answer(_request: web.BaseRequest) -> web.Response:
         return web.Response()
 
-    inner = web.Server(answer)
-    server = await asyncio.get_running_loop().create_server(connection, "127.0.0.1", 0)
-    async with server:
-        answered, out = await asyncio.open_connection(*server.sockets[0].getsockname())
+    async with a_server(connection, answer) as address:
+        answered, out = await asyncio.open_connection(*address)
         out.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert (await answered.readline()).startswith(b"HTTP/1.1 200")
         assert made[0].keepalive_timeout == seconds
         out.close()
         await out.wait_closed()
-        await inner.shutdown(0)
-
-
-LONG = 8_000_000  # more than both socket buffers hold
 
 
 class Held(ConnectionLimit):
@@ -205,36 +201,26 @@ class Held(ConnectionLimit):
         self.gone.set()
 
 
-async def an_answer_of(size, limit):
-    """Return a server whose answers have `size` bytes, and its address."""
-
-    async def answer(_request: web.BaseRequest) -> web.Response:
-        return web.Response(body=bytes(size))
-
-    server = await asyncio.get_running_loop().create_server(
-        partial(Connection, web.Server(answer), limit, keep_alive=5), "127.0.0.1", 0
-    )
-    return server, server.sockets[0].getsockname()
-
-
-async def ask_and_read_nothing(address, room):
-    """Return a connection that has sent a request; its receive buffer has `room` bytes."""
-    asking = socket.socket()
-    asking.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
-    asking.setblocking(False)
-    loop = asyncio.get_running_loop()
-    await loop.sock_connect(asking, address)
-    await loop.sock_sendall(asking, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-    return asking
-
-
 @pytest.mark.proves("S19")
 async def test_who_never_reads_an_answer_is_hung_up_on(monkeypatch):
     monkeypatch.setattr("web.connection._READING_SECONDS", 0.2)
     held = Held()
-    server, address = await an_answer_of(LONG, held)
-    async with server:
-        with await ask_and_read_nothing(address, 4096):
+
+    async def answer(_request: web.BaseRequest) -> web.Response:
+        return web.Response(body=bytes(8_000_000))  # more than both socket buffers hold
+
+    def connection(inner):
+        return Connection(inner, held, keep_alive=5)
+
+    async with a_server(connection, answer) as address:
+        with socket.socket() as asking:
+            asking.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            asking.setblocking(False)
+            loop = asyncio.get_running_loop()
+            await loop.sock_connect(asking, address)
+            await loop.sock_sendall(
+                asking, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+            )
             async with asyncio.timeout(60):
                 await held.come.wait()
                 await held.gone.wait()

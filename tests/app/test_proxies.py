@@ -38,7 +38,7 @@ class Watched:
         return [(c.name, c.subject) for c in self.box.live.database.peek(list_alerts)]
 
 
-@pytest.fixture(params=["unnamed"])
+@pytest.fixture
 async def watched(request, tmp_path, clock):
     settings = with_settings(
         server={"app_url": f"https://{PUBLIC}", "trusted_proxies": WHO[request.param]}
@@ -48,42 +48,33 @@ async def watched(request, tmp_path, clock):
 
 
 @pytest.mark.parametrize(
-    ("remote", "host", "headers", "scheme", "is_told"),
+    ("watched", "remote", "host", "headers", "scheme", "told"),
     [
-        (LOOPBACK, PUBLIC, FOR | PROTO, "http", True),  # a tunnel on the box
-        (PROXY, PUBLIC, FOR, "http", True),
-        (PROXY, INSIDE, PROTO, "http", True),
-        (PROXY, INSIDE, {"Forwarded": "for=9.9.9.9"}, "https", True),
-        (LOOPBACK, PUBLIC, {}, "http", True),  # only the browser's own headers
-        (PROXY, INSIDE, BROWSER, "http", True),  # nginx with proxy_pass alone
-        (PROXY, INSIDE, {}, "http", False),  # a laptop of the venue
-        (LOOPBACK, "localhost:8080", BROWSER, "http", False),
-        (LOOPBACK, PUBLIC, BROWSER, "https", False),
-        (STRANGER, PUBLIC, FOR | PROTO, "https", False),  # a forged header through a port forward
+        ("unnamed", LOOPBACK, PUBLIC, FOR | PROTO, "http", PROXY_UNKNOWN),  # a tunnel on the box
+        ("unnamed", PROXY, PUBLIC, FOR, "http", PROXY_UNKNOWN),
+        ("unnamed", PROXY, INSIDE, PROTO, "http", PROXY_UNKNOWN),
+        ("unnamed", PROXY, INSIDE, {"Forwarded": "for=9.9.9.9"}, "https", PROXY_UNKNOWN),
+        ("unnamed", LOOPBACK, PUBLIC, {}, "http", PROXY_UNKNOWN),  # only the browser's own headers
+        ("unnamed", PROXY, INSIDE, BROWSER, "http", PROXY_UNKNOWN),  # nginx with proxy_pass alone
+        ("unnamed", PROXY, INSIDE, {}, "http", None),  # a laptop of the venue
+        ("unnamed", LOOPBACK, "localhost:8080", BROWSER, "http", None),
+        ("unnamed", LOOPBACK, PUBLIC, BROWSER, "https", None),
+        # A forged header through a port forward.
+        ("unnamed", STRANGER, PUBLIC, FOR | PROTO, "https", None),
+        ("named", PROXY, PUBLIC, {}, "http", PROXY_SILENT),
+        ("named", LOOPBACK, PUBLIC, {}, "http", PROXY_SILENT),
+        ("named", PROXY, PUBLIC, FOR, "https", None),
+        ("named", PROXY, PUBLIC, FOR | PROTO, "http", None),
+        ("named", LOOPBACK, "127.0.0.1:8080", {}, "http", None),  # a browser on the box
+        ("named", PROXY, INSIDE, {}, "http", None),
     ],
+    indirect=["watched"],
 )
-async def test_a_proxy_that_is_not_named_is_told(watched, remote, host, headers, scheme, is_told):
-    found = await watched.see(remote, host, headers, scheme)
-    assert found == ([(PROXY_UNKNOWN, remote)] if is_told else [])
-
-
-@pytest.mark.parametrize("watched", ["named"], indirect=True)
-@pytest.mark.parametrize(
-    ("remote", "host", "headers", "scheme", "is_told"),
-    [
-        (PROXY, PUBLIC, {}, "http", True),
-        (LOOPBACK, PUBLIC, {}, "http", True),
-        (PROXY, PUBLIC, FOR, "https", False),
-        (PROXY, PUBLIC, FOR | PROTO, "http", False),
-        (LOOPBACK, "127.0.0.1:8080", {}, "http", False),  # a browser on the box
-        (PROXY, INSIDE, {}, "http", False),
-    ],
-)
-async def test_a_named_proxy_that_is_silent_is_told(
-    watched, remote, host, headers, scheme, is_told
+async def test_a_proxy_that_is_not_named_or_named_and_silent_is_told(
+    watched, remote, host, headers, scheme, told
 ):
     found = await watched.see(remote, host, headers, scheme)
-    assert found == ([(PROXY_SILENT, remote)] if is_told else [])
+    assert found == ([(told, remote)] if told else [])
 
 
 @pytest.mark.parametrize("watched", ["named"], indirect=True)

@@ -117,7 +117,10 @@ async def test_a_key_revoked_by_a_clock_ahead_is_refused_at_once(running, key, i
     assert await refusal(running) == (401, "KEY_REVOKED")
 
 
-async def test_a_revoked_key_stays_refused_when_the_clock_is_set_back(running, key):
+@pytest.mark.proves("interface 7: KEY_REVOKED", "S2")
+async def test_a_revoked_key_is_refused_at_once_and_when_the_clock_is_set_back(running, key):
+    assert (await refusal(running))[0] == 200
     await running.live.database.write(revoke_key, key.id)
+    assert await refusal(running) == (401, "KEY_REVOKED")
     running.clock.set("2025-11-21T19:00:00Z")
     assert await refusal(running) == (401, "KEY_REVOKED")

@@ -3,68 +3,43 @@
 import errno
 import http.client
 import json
-import resource
-import shutil
 import signal
 import socket
 import tempfile
 import time
-from pathlib import Path
 
 import pytest
 
 from appliance.core.errors import OperatorError
 from tests.app.processes import Serving
+from tests.builders import a_body
+from tests.journeys.box_process import found_box
 from tests.quickest import quickest
+from tests.unit.commands.conftest import VENUE
 from web.listeners import listen
 from web.main import main
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
-VENUE = """
-name = "Riad Atlas"
-slug = "riad-atlas"
 
-[[tables]]
-number = "T1"
-capacity_max = 4
-
-[[slots]]
-start = "19:30"
-end = "22:00"
-"""
-
-
-@pytest.fixture(scope="module")
-def founded(tmp_path_factory):
-    """A new box, to be copied."""
-    folder = tmp_path_factory.mktemp("founded")
-    (folder / "venue.toml").write_text(VENUE, "utf-8")
-    data = folder / "box"
-    assert main(["init", "--data", str(data), "--venue", str(folder / "venue.toml")], {}) == 0
-    return data
+@pytest.fixture
+def founded(tmp_path):
+    """A new box with its keys."""
+    return found_box(tmp_path)
 
 
 @pytest.fixture
-def data(founded, tmp_path):
-    """The data directory of a new box."""
-    return Path(shutil.copytree(founded, tmp_path / "box"))
+def data(founded):
+    return founded.data
 
 
-def serve(data, *more, environ=None):
-    return Serving(
-        "--data", str(data), "--host", "127.0.0.1", "--port", "0", *more, environ=environ
-    )
+def serve(data):
+    return Serving("--data", str(data), "--host", "127.0.0.1", "--port", "0")
 
 
 def run(capsys, data, *argv):
     assert main([*argv, "--data", str(data)], {}) == 0
     return capsys.readouterr().out
-
-
-def new_key(capsys, data, environment="live"):
-    argv = ("key", "create", "--environment", environment, "--name", "N", "--json")
-    return json.loads(run(capsys, data, *argv))
 
 
 def call(serving, method, path, key, body=None):
@@ -78,15 +53,9 @@ def call(serving, method, path, key, body=None):
         connection.close()
 
 
-def a_body(venue, day, key="k-1"):
-    return {
-        "tableId": venue["tables"][0]["id"],
-        "date": day,
-        "guests": 2,
-        "customer": {"name": "Salma", "phone": "0600000001"},
-        "idempotencyKey": key,
-        "notifyCustomer": False,
-    }
+def a_booking(venue):
+    day = time.strftime("%Y-%m-%d", time.gmtime(time.time() + 86_400 * 3))
+    return a_body(tableId=venue["tables"][0]["id"], date=day, slot=None)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -127,12 +96,11 @@ def wait_until_refused(port):
     return False
 
 
-def test_a_request_in_flight_is_finished_while_new_ones_are_no_longer_taken(data, capsys):
-    key = new_key(capsys, data)["key"]
+def test_a_request_in_flight_is_finished_while_new_ones_are_no_longer_taken(founded, data):
+    key = founded.keys["live"]
     with serve(data) as serving:
         _, venue = call(serving, "GET", "/v1/venue", key)
-        day = time.strftime("%Y-%m-%d", time.gmtime(time.time() + 86_400 * 3))
-        connection, rest = begin_request(serving, key, a_body(venue, day))
+        connection, rest = begin_request(serving, key, a_booking(venue))
         call(serving, "GET", "/v1/venue", key)  # sent later, so the box has read the first request
 
         serving.process.send_signal(signal.SIGTERM)
@@ -152,8 +120,8 @@ def test_a_request_in_flight_is_finished_while_new_ones_are_no_longer_taken(data
     assert listed["total"] == 1
 
 
-def test_a_request_that_never_ends_does_not_keep_the_box_from_leaving(data, capsys):
-    key = new_key(capsys, data)["key"]
+def test_a_request_that_never_ends_does_not_keep_the_box_from_leaving(founded, data):
+    key = founded.keys["live"]
     with serve(data) as serving:
         connection, _ = begin_request(serving, key, {"a": "b" * 100})
         call(serving, "GET", "/v1/venue", key)  # sent later, so the box has read the first request
@@ -220,9 +188,10 @@ def test_what_is_lost_or_open_to_others_stops_the_start_with_what_to_do(
 
 
 @pytest.mark.proves("I9", "G14", "S2")
-def test_commands_beside_the_box_are_in_force_on_its_next_request(data, capsys):
+def test_commands_beside_the_box_are_in_force_on_its_next_request(founded, data, capsys):
     with serve(data) as serving:
-        created = new_key(capsys, data)
+        wanted = ("--environment", "live", "--name", "N", "--json")
+        created = json.loads(run(capsys, data, "key", "create", *wanted))
         assert call(serving, "GET", "/v1/venue", created["key"])[0] == 200
 
         run(capsys, data, "key", "revoke", created["id"])
@@ -232,30 +201,5 @@ def test_commands_beside_the_box_are_in_force_on_its_next_request(data, capsys):
         changed = data.parent / "venue.toml"
         changed.write_text(VENUE.replace("Riad Atlas", "Riad Toubkal"), "utf-8")
         run(capsys, data, "venue", "apply", str(changed))
-        other = new_key(capsys, data, "test")["key"]
-        status, venue = call(serving, "GET", "/test/v1/venue", other)
+        status, venue = call(serving, "GET", "/test/v1/venue", founded.keys["test"])
         assert (status, venue["venue"]["name"]) == (200, "Riad Toubkal")
-
-
-def wait_until_the_use_is_noted(capsys, data):
-    """Wait for the one write that a GET causes."""
-    deadline = time.monotonic() + 60
-    while not json.loads(run(capsys, data, "key", "list", "--json"))["lastUsedAt"]:
-        assert time.monotonic() < deadline, "the use of the key is not noted"
-
-
-def test_a_disk_that_fails_ends_the_box_with_status_1_and_a_sentence(data, capsys):
-    """Make every write to the WAL fail by the file size limit, like a broken disk."""
-    key = new_key(capsys, data)["key"]
-    with serve(data) as serving:
-        _, venue = call(serving, "GET", "/v1/venue", key)
-        wait_until_the_use_is_noted(capsys, data)
-        limit = (data / "live.db-wal").stat().st_size
-        resource.prlimit(serving.process.pid, resource.RLIMIT_FSIZE, (limit, limit))
-        day = time.strftime("%Y-%m-%d", time.gmtime(time.time() + 86_400 * 3))
-
-        status, refusal = call(serving, "POST", "/v1/reservations", key, a_body(venue, day))
-
-        assert (status, refusal["code"]) == (503, "UNAVAILABLE")
-        assert serving.process.wait(timeout=60) == 1
-        assert "the disk failed" in serving.complaint()

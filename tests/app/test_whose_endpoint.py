@@ -3,12 +3,11 @@
 import pytest
 
 from appliance.alerts import list_alerts
-from appliance.api_keys import rotate_key
+from appliance.api_keys import list_keys, rotate_key
 from tests.app.api.webhook_calls import registered
 from tests.app.portal.people import a_person
 from tests.builders import a_body, a_key, table_id
 from tests.conftest import Running, with_settings
-from tests.webhooks.receivers import Receiver, a_server
 
 SECRET_URL = "https://93.184.216.34/hook?token=s3cret"
 WHOSE = "/portal/integrations/endpoints/"
@@ -25,12 +24,6 @@ async def listed(running: Running, key: str | None = None, prefix: str = ""):
     status, body, _ = await running.call("GET", f"{prefix}/v1/webhooks", key=key)
     assert status == 200
     return {item["id"]: item for item in body["items"]}
-
-
-async def the_id(environment, ending: str) -> str:
-    return await environment.database.read(
-        lambda r: r.value("SELECT id FROM api_key WHERE last_four = :end", {"end": ending[-4:]})
-    )
 
 
 async def alerts(environment):
@@ -54,7 +47,7 @@ async def test_each_key_knows_its_own_endpoints_and_no_secret_of_anothers_url(ru
 @pytest.mark.proves("S4")
 async def test_a_rotated_key_inherits_what_its_line_registered_both_ways(running):
     before = await registered(running, url=SECRET_URL)
-    key_id = await the_id(running.live, running.live_key)
+    key_id = running.live.database.peek(list_keys)[0].id
     successor = await running.live.database.write(rotate_key, "live", key_id, ends=False)
     _, after, _ = await running.call(
         "POST", "/v1/webhooks", json={"url": f"{SECRET_URL}2"}, key=successor.key
@@ -118,27 +111,26 @@ async def test_the_alert_ends_when_staff_activate_it_again_or_leave_it_off(runni
 
 
 @pytest.mark.proves("S4")
-async def test_the_venue_restricts_an_endpoint_to_the_references_of_its_own_line(running):
+async def test_the_venue_restricts_an_endpoint_to_the_references_of_its_own_line(running, receiver):
     other = await a_key(running.test)
     manager = await a_person(running, "manager")
-    receiver = Receiver()
-    async with a_server(receiver.converse) as receiver.port:
-        endpoint = await registered(running, "/test", url=receiver.url)
-        path = f"/test{WHOSE}{endpoint['id']}"
-        await manager.post(f"{path}/references", {"references": "own"})
-        for number, key in enumerate((None, other), 1):
-            body = a_body(
-                tableId=table_id(f"T{number}"),
-                externalRef=f"ref-{number}",
-                idempotencyKey=f"k{number}",
-            )
-            status, _, _ = await running.call("POST", "/test/v1/reservations", json=body, key=key)
-            assert status == 201
-        restricted = {r.reservation.get("externalRef") for r in await receiver.got(2)}
-        await manager.post(f"{path}/references", {"references": "all"})
-        body = a_body(tableId=table_id("T3"), externalRef="ref-3", idempotencyKey="k3")
-        await running.call("POST", "/test/v1/reservations", json=body, key=other)
-        everything = await receiver.got(3)
+    endpoint = await registered(running, "/test", url=receiver.url)
+    path = f"/test{WHOSE}{endpoint['id']}"
+
+    async def book(number, key):
+        body = a_body(
+            tableId=table_id(f"T{number}"), externalRef=f"ref-{number}", idempotencyKey=f"k{number}"
+        )
+        status, _, _ = await running.call("POST", "/test/v1/reservations", json=body, key=key)
+        assert status == 201
+
+    await manager.post(f"{path}/references", {"references": "own"})
+    await book(1, None)
+    await book(2, other)
+    restricted = {r.reservation.get("externalRef") for r in await receiver.got(2)}
+    await manager.post(f"{path}/references", {"references": "all"})
+    await book(3, other)
+    everything = await receiver.got(3)
 
     assert restricted == {"ref-1", None}
     assert everything[-1].reservation["externalRef"] == "ref-3"

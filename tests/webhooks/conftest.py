@@ -18,7 +18,7 @@ from tests.conftest import with_settings
 from tests.webhooks.alarms import ManualUptime
 from tests.webhooks.attempts import BUDGETS
 from tests.webhooks.internet import Internet
-from tests.webhooks.receivers import Receiver, a_server
+from tests.webhooks.receivers import Receiver, a_server, an_answer
 
 
 @pytest.fixture
@@ -227,6 +227,17 @@ async def world(box, clock, outside, open_receiver):
     made = World(box.live, clock, outside)
     yield made
     await made.stop()
+
+
+@pytest.fixture
+async def tried_once(world, receiver):
+    """A started world with one delivery, which has failed once; the id of its reservation."""
+    await world.register(receiver.url)
+    receiver.answers = [an_answer(500)]
+    await world.start()
+    [reservation_id] = await world.book()
+    await world.recorded(1)
+    return reservation_id
 
 
 @pytest.fixture

@@ -23,22 +23,11 @@ from tests.webhooks.clocks import (
     set_clock,
 )
 from tests.webhooks.internet import conditions
-from tests.webhooks.receivers import an_answer
 
 
 @pytest.fixture
 def settings():
     return GRACED
-
-
-@pytest.fixture
-async def tried_once(world, receiver):
-    """A started world with one delivery, which has failed once."""
-    await world.register(receiver.url)
-    receiver.answers = [an_answer(500)]
-    await world.start()
-    await world.book()
-    await world.recorded(1)
 
 
 @pytest.mark.proves("decision: The clock is not trusted?", "G8")
@@ -73,7 +62,6 @@ async def test_row_19_a_clock_that_jumps_a_year_signs_nothing_until_it_is_right_
 async def test_row_19_a_retry_in_the_hold_is_neither_early_nor_double_nor_never(
     tried_once, world, receiver, clock, uptime, surroundings
 ):
-
     surroundings.synchronised = False
     set_clock(clock, surroundings, A_YEAR_ON)
     uptime.advance(30)

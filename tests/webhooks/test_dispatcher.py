@@ -3,14 +3,11 @@
 import asyncio
 from dataclasses import replace
 
-import pytest
 import stripe
 
-from appliance.core.errors import InvalidWebhookUrl
 from appliance.webhooks.client import Budgets
 from appliance.webhooks.deliveries import DueDelivery
 from appliance.webhooks.delivery_log import drop_deliveries, find_deliveries
-from appliance.webhooks.dispatcher import Dispatcher
 
 FULL = Budgets()
 
@@ -106,20 +103,6 @@ async def test_after_all_old_deliveries_were_deleted_the_next_ones_are_sent(worl
     assert len(receiver.requests) == 4
 
 
-@pytest.mark.proves("decision: When is the body made?")
-async def test_the_body_tells_the_state_at_the_time_of_sending(world, receiver):
-    await world.register(receiver.url)
-    [reservation_id] = await world.book()
-    await world.change(reservation_id, status="cancelled", checked_in_at=world.clock.now())
-
-    await world.start()
-
-    [request] = await receiver.got(1)
-    assert request.body["type"] == "reservation.created"
-    assert request.reservation["status"] == "cancelled"
-    assert request.reservation["checkedInAt"] == "2026-11-21T19:00:00.000Z"
-
-
 async def test_a_delivery_about_a_reservation_that_is_no_more_is_cancelled_unsent(world, receiver):
     await world.register(receiver.url)
     [reservation_id] = await world.book()
@@ -150,23 +133,6 @@ async def test_events_about_one_reservation_arrive_one_after_another(world, rece
     ]  # fmt: skip
 
 
-async def test_a_slow_receiver_sees_six_at_once_and_the_others_do_not_wait(
-    world, open_receiver, change_outside
-):
-    change_outside(budgets=FULL)
-    slow, quick = await open_receiver(), await open_receiver()
-    slow.delay = 30
-    await world.register(slow.url)
-    await world.register(quick.url)
-    await world.start()
-
-    await world.book(40)
-    await quick.got(40)
-
-    assert len(slow.requests) == slow.at_once == 6
-    await world.stop(0)
-
-
 async def test_thirty_two_are_under_way_at_most(world, open_receiver, change_outside):
     change_outside(budgets=FULL)
     receivers = [await open_receiver() for _ in range(6)]
@@ -194,16 +160,3 @@ async def add_endpoint(world, url):
         tx.insert("endpoint", {**values, "events": '["reservation.created"]', "active": 1})
 
     await world.database.write(copy)
-
-
-async def test_each_environment_accepts_what_its_decisions_say(box, clock, outside):
-    settings = replace(
-        box.live.settings, webhooks=replace(box.live.settings.webhooks, allow_http=False)
-    )
-    live = Dispatcher(replace(box.live, settings=settings), outside)
-    test = Dispatcher(replace(box.test, settings=settings), outside)
-
-    url = "http://127.0.0.1:9000/hook"
-    assert await test.check_url(url) == url
-    with pytest.raises(InvalidWebhookUrl, match="https is required"):
-        await live.check_url(url)

@@ -21,14 +21,7 @@ from appliance.webhooks.url_policy import (
     parse_target_url,
     reach_of,
 )
-from tests.webhooks.corpus import (
-    ACCEPTED,
-    LINK_LOCAL,
-    LOOPBACK,
-    PRIVATE,
-    REFUSED,
-    SPECIAL,
-)
+from tests.webhooks.corpus import ACCEPTED, REFUSED
 
 OWN = "192.168.1.10"
 
@@ -56,23 +49,9 @@ async def test_a_forbidden_url_cannot_be_registered(guard, url):
     assert refusal.value.body()["field"] == "url"
 
 
-@pytest.mark.parametrize("port", ["99999", "port"])
-async def test_a_wrong_port_is_not_called_a_wrong_host(guard, port):
-    with pytest.raises(InvalidWebhookUrl, match="port"):
-        await guard.check(f"http://127.0.0.1:{port}/", allow_http=True)
-
-
 @pytest.mark.parametrize("url", ACCEPTED)
 async def test_an_ordinary_url_can_be_registered(guard, url):
     assert (await guard.check(url, allow_http=False)).secure
-
-
-@pytest.mark.parametrize(
-    "url", [u for u in LOOPBACK + LINK_LOCAL + PRIVATE + SPECIAL if "%" not in u]
-)
-async def test_plain_http_opens_no_address_that_https_does_not(guard, url):
-    with pytest.raises(InvalidWebhookUrl):
-        await guard.check(url.replace("https:", "http:"), allow_http=True)
 
 
 async def test_plain_http_is_taken_where_it_is_allowed_with_its_usual_port(guard):
@@ -91,24 +70,6 @@ async def test_a_name_that_does_not_resolve_is_registered_as_the_box_may_be_offl
     names.known["later.example"] = trouble
 
     assert (await guard.check("https://later.example/", allow_http=False)).host == "later.example"
-
-
-async def test_a_name_without_addresses_is_blocked(guard, names):
-    names.known["empty.example"] = []
-
-    with pytest.raises(Blocked):
-        await guard.addresses(parse_target_url("https://empty.example/", allow_http=False))
-
-
-async def test_the_name_server_is_asked_anew_for_each_connection(guard, names):
-    receiver = parse_target_url("https://rebinding.example/", allow_http=False)
-    names.known["rebinding.example"] = ["93.184.216.34"]
-    assert await guard.addresses(receiver) == [ip_address("93.184.216.34")]
-
-    names.known["rebinding.example"] = ["127.0.0.1"]
-
-    with pytest.raises(Blocked):
-        await guard.addresses(receiver)
 
 
 @pytest.mark.proves("decision: Private addresses?")
@@ -141,12 +102,6 @@ def test_an_entry_opens_what_it_names_and_nothing_beside_it(entry, address, port
 
 
 @pytest.mark.proves("decision: Private addresses?")
-@pytest.mark.parametrize("port", [443, 8999, 9001])
-def test_an_entry_with_a_port_opens_only_that_port(port):
-    assert not permits(a_policy("10.0.0.5:9000"), "10.0.0.5", port)
-
-
-@pytest.mark.proves("decision: Private addresses?")
 def test_a_private_network_around_the_box_does_not_open_the_box_itself():
     assert permits(a_policy("192.168.1.0/24"), "192.168.1.11")
     assert not permits(a_policy("192.168.1.0/24"), OWN)
@@ -163,31 +118,15 @@ def test_a_public_ipv6_address_beside_the_box_needs_an_entry_of_its_own(monkeypa
     assert permits(policy, "2a01:cb00:1:3::1")
 
 
-@pytest.mark.parametrize(
-    "address", ["0.0.0.1", "224.0.0.1", "::", "64:ff9b::a00:1", "2002:a00:1::1"]
-)
-def test_no_entry_opens_what_is_special(address):
-    with pytest.raises(OperatorError):
-        a_policy(address)
-
-
 @pytest.mark.proves("decision: Private addresses?")
 @pytest.mark.parametrize(
     "entry",
     ["0.0.0.0/0", "::/0", "10.0.0.0/7", "126.0.0.0/7", "128.0.0.0/1", "8.8.8.0/24", "fc00::/6",
-     "169.254.0.0/15"],
-)  # fmt: skip
-def test_a_network_wider_than_a_private_range_is_refused_when_the_box_starts(entry):
-    with pytest.raises(OperatorError, match="is not a private network"):
-        a_policy(entry)
-
-
-@pytest.mark.parametrize(
-    "entry",
-    ["", "localhost", "10.0.0.1/8", "10.0.0.1:", "10.0.0.1:0", "10.0.0.1:65536", "10.0.0.1:x",
+     "169.254.0.0/15", "0.0.0.1", "224.0.0.1", "::", "64:ff9b::a00:1", "2002:a00:1::1", "",
+     "localhost", "10.0.0.1/8", "10.0.0.1:", "10.0.0.1:0", "10.0.0.1:65536", "10.0.0.1:x",
      "[fd00::1", "[fd00::1]9000", "fd00::1:99999", "10.0.0", "10.0.0.1:80:80"],
 )  # fmt: skip
-def test_an_entry_that_says_nothing_is_refused_when_the_box_starts(entry):
+def test_an_entry_that_opens_too_much_or_says_nothing_is_refused_when_the_box_starts(entry):
     with pytest.raises(OperatorError, match=r"webhooks\.allow_networks"):
         a_policy(entry)
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 import apsw
 import pytest
 
-from appliance.core.errors import Unavailable
 from appliance.webhooks import dispatcher
 from appliance.webhooks.client import Budgets
 from appliance.webhooks.endpoints import deactivate_endpoint
@@ -123,32 +122,6 @@ async def test_attempts_that_outlast_the_deadline_are_sent_again_after_the_resta
 
     assert second.id == first.id
     await world.settled("delivered")
-
-
-async def test_outcomes_that_cannot_be_written_stay_in_memory_and_pause_the_sending(
-    world, receiver, monkeypatch
-):
-    monkeypatch.setattr("appliance.webhooks.recorder._AGAIN_SECONDS", 0.05)
-    await world.register(receiver.url)
-    dispatcher = await world.start()
-    write, full = world.database.write, True
-
-    async def refuse(action, *args, **kwargs):
-        if full and action.__name__ == "record_attempts":
-            raise Unavailable
-        return await write(action, *args, **kwargs)
-
-    monkeypatch.setattr(dispatcher._recorder._database, "write", refuse)
-    await world.book()
-    await world.until(lambda: dispatcher._is_stuck)
-    await world.book(3)
-    await asyncio.sleep(0.1)
-    assert len(receiver.requests) == 1
-
-    full = False
-
-    await world.settled(*["delivered"] * 4)
-    assert len(receiver.requests) == 4
 
 
 @pytest.mark.parametrize("error", [apsw.IOError, apsw.CorruptError, ValueError])

@@ -5,7 +5,7 @@ import pytest
 
 from appliance.outbox import queue_event
 from appliance.webhooks.deliveries import AttemptRecord, Outcome
-from appliance.webhooks.endpoints import deactivate_endpoint, register_endpoint
+from appliance.webhooks.endpoints import register_endpoint
 from appliance.webhooks.recorder import record_attempts
 
 DELIVERED = Outcome("done", "delivered", 200, "93.184.216.34", "ok")
@@ -77,17 +77,6 @@ async def test_attempts_are_numbered_over_all_replays_and_nothing_is_logged_unse
         (1, 2, "box_offline", 0),
         (1, 3, "delivered", 1),
     ]
-
-
-async def test_a_delivery_cancelled_meanwhile_stays_so_unless_it_had_arrived(
-    box, record, endpoint_id
-):
-    await box.live.database.write(deactivate_endpoint, endpoint_id)
-
-    await record((1, FAILED, "pending", 1), (2, FAILED, "dead", 6), (3, DELIVERED, "delivered", 1))
-
-    states = rows(box, "SELECT state FROM delivery ORDER BY seq")
-    assert states == [("cancelled",), ("cancelled",), ("delivered",), ("cancelled",)]
 
 
 async def test_health_counts_charged_failures_since_the_last_success(box, record):

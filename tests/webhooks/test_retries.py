@@ -5,7 +5,6 @@ from itertools import pairwise
 
 import pytest
 
-from appliance.webhooks.endpoints import EndpointsChanged
 from appliance.webhooks.retry_policy import next_step
 from tests.webhooks.alarms import ManualUptime, alarm_is
 from tests.webhooks.receivers import an_answer
@@ -77,19 +76,6 @@ async def test_the_wait_counts_from_the_end_of_the_attempt(world, receiver, upti
     assert world.rows("SELECT duration_ms FROM attempt") == [(9000,)]
 
 
-async def test_a_success_on_the_way_ends_the_ladder(world, failing, uptime):
-    await world.book()
-    await world.recorded(1)
-    failing.always = an_answer(204)
-
-    await alarm_is(uptime, 60)
-    uptime.advance(60)
-
-    await world.settled("delivered")
-    assert uptime.next_alarm is None
-    assert world.rows("SELECT attempts FROM delivery") == [(2,)]
-
-
 async def test_a_restart_in_the_middle_of_the_ladder_changes_nothing(world, failing, uptime):
     await world.book()
     await world.recorded(1)
@@ -158,39 +144,10 @@ async def test_after_a_reboot_the_rest_of_the_wait_is_told_by_the_wall_clock(
     await failing.got(2)
 
 
-async def test_a_failed_older_event_does_not_hold_up_a_newer_one(world, receiver, uptime):
-    await world.register(receiver.url)
-    receiver.answers = [an_answer(500)]
-    await world.start()
-    [reservation_id] = await world.book()
-    await world.recorded(1)
-
-    await world.announce("reservation.cancelled", reservation_id)
+async def test_a_failed_older_event_does_not_hold_up_a_newer_one(world, tried_once):
+    await world.announce("reservation.cancelled", tried_once)
 
     await world.settled("pending", "delivered")
-
-
-@pytest.mark.proves("decision: What is a replay of a delivery?")
-async def test_a_dead_delivery_that_is_queued_again_is_sent_at_once_with_its_old_id(
-    world, failing, uptime
-):
-    await world.book()
-    for number, wait in enumerate([0, *LADDER], start=1):
-        uptime.advance(wait)
-        await world.recorded(number)
-    await world.settled("dead")
-    failing.always = an_answer(200)
-
-    def queue_again(tx):
-        tx.execute("""UPDATE delivery SET state = 'pending', attempts = 0, due_uptime = 0,
-                          finished_at = NULL, replays = replays + 1""")
-        tx.notices.append(EndpointsChanged(tx.value("SELECT id FROM endpoint")))
-
-    await world.database.write(queue_again)
-
-    await world.settled("delivered")
-    assert len({r.id for r in failing.requests}) == 1
-    assert world.attempts()[-1] == (7, "delivered")
 
 
 def after_failures(count, draw=lambda: 0.0, charged=True):
@@ -209,12 +166,6 @@ def test_each_wait_is_that_of_the_contract_and_up_to_a_tenth_or_a_minute(failure
     assert (earliest.state, earliest.attempts) == ("pending", failures)
     assert earliest.wait_ms == seconds * 1000
     assert 0.99 * most * 1000 < latest - earliest.wait_ms < most * 1000
-
-
-@pytest.mark.proves("decision: When is it tried again?")
-def test_after_the_sixth_failure_a_delivery_is_dead():
-    assert after_failures(6).state == "dead"
-    assert after_failures(6).attempts == 6
 
 
 @pytest.mark.proves("decision: The venue is offline?")

@@ -9,7 +9,6 @@ import pytest
 
 from tests.unit.jobs.keeping import World
 from tests.webhooks.clocks import GRACED, set_clock
-from tests.webhooks.receivers import an_answer
 
 TWO_DAYS_ON = "2026-11-23T19:00:00Z"
 
@@ -70,13 +69,8 @@ async def test_an_evening_that_a_doubted_clock_could_not_end_ends_once_it_is_con
 
 @pytest.mark.proves("decision: Which clock do durations and timers run on?")
 async def test_a_retry_that_fell_due_while_the_machine_slept_goes_out_when_it_wakes(
-    world, receiver, clock, uptime, surroundings
+    world, receiver, tried_once, clock, uptime, surroundings
 ):
-    receiver.answers = [an_answer(500)]
-    await world.register(receiver.url)
-    await world.start()
-    await world.book()
-    await world.recorded(1)
     await world.until(lambda: uptime.next_alarm == 60)
 
     uptime.now += 3_600_000  # timers do not count it

@@ -79,7 +79,6 @@ class Case:
     code: str | None = None
     body: Any = None
     query: dict[str, str] = field(default_factory=dict)
-    id: str = NOBODY
     before: Before = nothing
 
     def __str__(self) -> str:
@@ -105,7 +104,6 @@ CASES = [
     Case("listReservations", 400, "INVALID_DATE", query={"from": TONIGHT, "to": "2026-11-20"}),
     Case("listReservations", 400, "VALIDATION_ERROR", query={"limit": "201"}),
     Case("listReservations", 200, query={"externalRef": "POS-1"}, before=booked),
-    Case("listReservations", 400, "VALIDATION_ERROR", query={"date": TONIGHT}),
     Case("getReservation", 200, before=booked),
     Case("getReservation", 404, "NOT_FOUND"),
     Case("createReservation", 201, body=a_body()),
@@ -121,22 +119,18 @@ CASES = [
     create("INVALID_EMAIL", customer={"name": "Salma", "email": "salma@"}),
     create("IDEMPOTENCY_KEY_REQUIRED", idempotencyKey=None),
     create("VALIDATION_ERROR", notes="n" * 501),
-    create("VALIDATION_ERROR", customer={"name": "S", "phone": "0600000001", "language": "de"}),
     create("TABLE_NOT_FOUND", 404, tableId=NOBODY),
     create("VENUE_INACTIVE", 409, inactive),
     create("TABLE_NOT_BOOKABLE", 409, tableId=table_id("T6")),
     create("TABLE_TAKEN", 409, booked, idempotencyKey="another"),
     Case("cancelReservation", 200, before=booked),
     Case("cancelReservation", 200, before=cancelled),
-    Case("cancelReservation", 200, query={"notifyCustomer": "false"}, before=booked),
     Case("cancelReservation", 400, "VALIDATION_ERROR", query={"notifyCustomer": "no"}),
     Case("cancelReservation", 404, "NOT_FOUND"),
-    Case("cancelReservation", 404, "NOT_FOUND", id="not-a-uuid"),
     Case("listWebhooks", 200),
     Case("listWebhooks", 200, before=registered),
     Case("createWebhook", 201, body=RECEIVER),
     Case("createWebhook", 201, body={**RECEIVER, "events": ["webhook.test"]}),
-    Case("createWebhook", 201, body=RECEIVER, before=registered),
     Case("createWebhook", 400, "INVALID_WEBHOOK_URL", body={"url": "https://127.0.0.1/"}),
     Case("createWebhook", 400, "INVALID_EVENT_TYPE", body={**RECEIVER, "events": []}),
     Case("createWebhook", 409, "TOO_MANY_ENDPOINTS", body=RECEIVER, before=five_registered),
@@ -199,9 +193,7 @@ def assert_documented(document, operation, expected, answered):
 @pytest.mark.parametrize("case", CASES, ids=str)
 async def test_an_answer_is_what_the_document_says(running, document, case):
     made = await case.before(running)
-    answered = await ask(
-        running, case.operation, made or case.id, params=case.query, json=case.body
-    )
+    answered = await ask(running, case.operation, made or NOBODY, params=case.query, json=case.body)
     assert_documented(document, case.operation, (case.status, case.code), answered)
 
 

@@ -110,27 +110,6 @@ async def test_a_body_at_its_limits_is_taken(running, changes):
     assert status == 201
 
 
-@pytest.mark.proves("decision: In which order is a body checked?")
-async def test_faults_are_named_in_the_order_of_section_7(running):
-    body = {"notes": 5}
-    expected = [
-        ("INVALID_DATE", {"date": "2026-11-21", "slot": "x"}),
-        ("INVALID_SLOT", {"slot": "19:30"}),
-        ("INVALID_TABLE", {"tableId": table_id("T1")}),
-        ("INVALID_GUESTS", {"guests": 2}),
-        ("CUSTOMER_NAME_REQUIRED", {"customer": {"name": "S", "email": ""}}),
-        ("CUSTOMER_CONTACT_REQUIRED", {"customer": {"name": "S", "email": "x"}}),
-        ("INVALID_EMAIL", {"customer": {"name": "S", "email": "a@b.co"}}),
-        ("IDEMPOTENCY_KEY_REQUIRED", {"idempotencyKey": "k"}),
-        ("VALIDATION_ERROR", {}),
-    ]
-
-    for code, mending in expected:
-        _, answer = await post(running, body)
-        assert answer["code"] == code
-        body |= mending
-
-
 VALID = json.dumps(a_body()).encode()
 
 
@@ -139,24 +118,11 @@ VALID = json.dumps(a_body()).encode()
     "interface 7: INVALID_JSON",
 )
 @pytest.mark.parametrize(
-    "raw",
-    [b"", b"{", b"[]", b"\xff\xfe", VALID.replace(b'"guests": 2', b'"guests": NaN'),
-     VALID.replace(b'"guests": 2', b'"guests": 1e999'),
-     VALID.replace(b'"guests": 2', b'"guests": 2, "guests": 3'),
-     VALID.replace(b"Salma", b"Sal\\ud800ma"), VALID.replace(b"Salma", b"Sal\\u0000ma"),
-     VALID.replace(b'"guests": 2', b'"guests": 2, "x": ' + b"[" * 60000),
-     VALID.replace(b'"guests": 2', b'"guests": 2, "x": ' + b"[" * 30000 + b"]" * 30000),
-     b"\xef\xbb\xbf" + VALID],
-)  # fmt: skip
-async def test_json_that_breaks_parsers_is_invalid_json(running, raw):
-    assert await post_raw(running, raw) == (400, "INVALID_JSON")
-
-
-@pytest.mark.parametrize(
     ("raw", "headers", "place"),
     [
         (b"\xef\xbb\xbf" + VALID, {}, ""),
         (VALID.decode().encode("utf-16"), {}, ""),
+        (VALID.decode().encode("utf-32"), {}, ""),
         (VALID, {"Content-Encoding": "gzip"}, ""),
         (b'{"a": "\xe9"}', {}, "8"),
         (b'{"a": 1,\n "b" 2}', {}, "6"),
@@ -176,12 +142,6 @@ async def test_a_body_may_say_that_it_is_not_encoded(running):
     plain = {"Content-Encoding": "identity"}
     status, _, _ = await running.call("POST", "/v1/reservations", data=VALID, headers=plain)
     assert status == 201
-
-
-@pytest.mark.proves("decision: What is a guest count?")
-async def test_a_huge_integer_is_a_guest_count_out_of_range(running):
-    raw = VALID.replace(b'"guests": 2', b'"guests": ' + b"9" * 30)
-    assert await post_raw(running, raw) == (400, "GUESTS_OUT_OF_RANGE")
 
 
 @pytest.mark.proves("decision: A body over 64 KiB?")

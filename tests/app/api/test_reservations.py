@@ -109,41 +109,6 @@ async def test_a_rotated_key_inherits_replays_references_and_the_right_to_cancel
     assert status == 200
 
 
-@pytest.mark.proves("decision: How far and how long does an idempotency key reach?")
-async def test_two_keys_may_use_the_same_idempotency_key(running):
-    other = await a_key(running.live)
-    await create(running)
-    status, _, _ = await running.call(
-        "POST", "/v1/reservations", json=a_body(tableId=table_id("T2")), key=other
-    )
-    assert status == 201
-
-
-@pytest.mark.proves("decision: When do two reservations conflict?", "interface 7: TABLE_TAKEN")
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    [
-        ("19:30", "22:00", 201),  # 22:00 is where the first one ends
-        ("19:30", "19:30", 409),
-        ("19:30", None, 409),
-        (None, "22:00", 409),
-        (None, None, 409),
-    ],
-)
-async def test_holders_conflict_when_their_intervals_overlap(running, first, second, expected):
-    await create(running, slot=first, idempotencyKey="a")
-    status, _, _ = await create(running, slot=second, idempotencyKey="b")
-    assert status == expected
-
-
-@pytest.mark.proves("decision: Slots that cross midnight?")
-async def test_a_slot_that_crosses_midnight_belongs_to_the_evening_on_which_it_starts(running):
-    await create(running, slot="22:00", idempotencyKey="a")
-    same_evening, _, _ = await create(running, slot=None, idempotencyKey="b")
-    next_day, _, _ = await create(running, date="2026-11-22", slot=None, idempotencyKey="c")
-    assert (same_evening, next_day) == (409, 201)
-
-
 @pytest.mark.proves("decision: Slots that cross midnight?")
 async def test_a_slot_after_midnight_is_not_granted_beside_the_one_that_runs_into_it(running):
     await running.live.database.write(_offer_after_midnight)
@@ -162,6 +127,7 @@ def _offer_after_midnight(tx: Transaction) -> None:
 @pytest.mark.proves(
     "decision: Which slots are valid?",
     "decision: A table that is not bookable?",
+    "decision: What is a guest count?",
     "interface 4: Rule 2",
     "interface 7: GUESTS_OUT_OF_RANGE",
     "interface 7: TABLE_NOT_FOUND",

@@ -19,8 +19,10 @@ def pass_in(html: str) -> str | None:
     return found.group(1) if found else None
 
 
-async def test_the_card_says_who_when_where_and_the_code(world, guest):
-    reservation = await world.reserve(access_code="SVC-7K2M")
+async def test_the_card_says_who_where_and_the_code_and_has_the_reservations_own_pass(world, guest):
+    reservation = await world.reserve(
+        access_code="SVC-7K2M", pass_id=b"12345678", guests=7, slot=None
+    )
 
     answer = await guest.get(world.access(reservation))
     html = await answer.text()
@@ -29,11 +31,6 @@ async def test_the_card_says_who_when_where_and_the_code(world, guest):
     assert answer.content_type == "text/html"
     words = ["Riad Atlas", "Salma Bennani", "T5", "Terrasse 5", "SVC-7K2M"]
     assert [word for word in words if word not in html] == []
-
-
-async def test_the_pass_on_the_card_is_the_reservations_own(world, guest):
-    reservation = await world.reserve(pass_id=b"12345678", guests=7, slot=None)
-    html = await (await guest.get(world.access(reservation))).text()
     read = decode_pass(pass_in(html)).guest_pass
     assert (read.version, read.pass_id, read.guests, read.slot) == (0x01, b"12345678", 7, None)
 

@@ -10,6 +10,7 @@ from appliance.core.settings import ServerSettings
 from appliance.environment import public_base
 from appliance.http.request import PRINCIPALS
 from tests.app.portal.people import a_person
+from tests.builders import a_body
 from tests.conftest import running_box, with_settings
 from web.middleware import SECURE, HttpsPolicy
 
@@ -32,12 +33,9 @@ async def public(tmp_path, clock):
 async def test_the_portal_pairs_phones_with_the_house_address(public, prefix):
     owner = await a_person(public)
 
-    _, paired, _ = await owner.post(
-        f"{prefix}/portal/door/pair", {"name": "Porte 2", "role": "scan"}
-    )
-    _, issued, _ = await owner.post(
-        f"{prefix}/portal/door/issue", {"name": "Tourniquet", "role": "scan"}
-    )
+    form = {"name": "Porte 2", "role": "scan"}
+    _, paired, _ = await owner.post(f"{prefix}/portal/door/pair", form)
+    _, issued, _ = await owner.post(f"{prefix}/portal/door/issue", form | {"name": "Tourniquet"})
 
     assert f"{AT_HOME}{prefix}/door#pair=" in paired
     assert f"{ADDRESS}/trust" in paired
@@ -69,12 +67,7 @@ async def test_no_page_under_a_house_name_leads_to_the_public_address(public, ho
 
 
 async def test_guests_and_partners_are_given_the_public_address(public):
-    _, venue, _ = await public.call("GET", "/v1/venue")
-    booking = {"tableId": venue["tables"][0]["id"], "date": "2026-11-24", "guests": 2,
-               "customer": {"name": "Salma", "phone": "+212600000001"},
-               "idempotencyKey": "one"}  # fmt: skip
-
-    _, made, _ = await public.call("POST", "/v1/reservations", json=booking)
+    _, made, _ = await public.call("POST", "/v1/reservations", json=a_body())
 
     assert made["guestAccessUrl"].startswith(f"{PUBLIC}/access/")
     assert made["claimUrl"].startswith(f"{PUBLIC}/claim-guest/")

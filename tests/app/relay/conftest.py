@@ -7,5 +7,5 @@ from tests.app.relay.relay_world import a_relay
 
 @pytest.fixture
 async def relay(tmp_path):
-    async with a_relay(tmp_path) as world:
+    async with a_relay(tmp_path / "relay") as world:
         yield world

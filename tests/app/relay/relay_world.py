@@ -68,7 +68,7 @@ class World:
         self.secrets = 0
 
     async def start(self):
-        self.ssh = await listen_for_boxes(self.boxes, listen(self.host, 0), self.key, BoxFiles)
+        await self.listen()
         self.address = RelayAddress(self.host, self.ssh.get_port(), self.key.get_fingerprint())
         self.enrolments.set_address(self.address)
         self.public = [
@@ -81,6 +81,10 @@ class World:
         site = web.TCPSite(self.runner, HERE, 0)
         await site.start()
         self.status = self.runner.addresses[0][1]
+
+    async def listen(self, port=0):
+        listener = listen(self.host, port)
+        self.ssh = await listen_for_boxes(self.boxes, listener, self.key, BoxFiles)
 
     async def stop(self):
         for dialled in self.dialled:

@@ -80,17 +80,10 @@ def nobody():
         return bound.getsockname()[1]
 
 
-async def test_a_box_that_has_joined_no_relay_dials_none(joined):
-    joined.start()
-
-    await asyncio.sleep(0)
-
-    assert joined.alerts() == set()
-    assert not any(map(joined.relay.boxes.connection, joined.relay.boxes.names))
-
-
 async def test_a_box_follows_join_and_leave_while_it_runs(joined):
     joined.start()
+    await asyncio.sleep(0)
+    assert joined.alerts() == set()
     joined.change(await joined.relay.enrol(A))
     await joined.until_connected()
 
@@ -100,29 +93,22 @@ async def test_a_box_follows_join_and_leave_while_it_runs(joined):
     await joined.until_alerts()
 
 
-async def test_a_relay_that_does_not_answer_is_told_until_it_does(joined):
+@pytest.mark.parametrize("accepts", [False, True])
+async def test_a_relay_that_does_not_answer_is_told_until_it_does(joined, monkeypatch, accepts):
     access = await joined.relay.enrol(A)
     joined.start()
-    joined.change(replace(access, relay=replace(access.relay, port=nobody())))
-    await joined.until_alerts(("relay_away", HERE))
+    silent = await asyncio.start_server(lambda *_: asyncio.sleep(0), HERE, 0)
+    port = silent.sockets[0].getsockname()[1] if accepts else nobody()
+    with monkeypatch.context() as hasty:
+        hasty.setattr("web.relay.dial._DIAL_SECONDS", 0.05)
+        joined.change(replace(access, relay=replace(access.relay, port=port)))
+        await joined.until_alerts(("relay_away", HERE))
+    silent.close()
 
     joined.change(access)
 
     await joined.until_connected()
     await joined.until_alerts()
-
-
-async def test_a_relay_that_accepts_and_says_nothing_is_told(joined, monkeypatch):
-    access = await joined.relay.enrol(A)
-    monkeypatch.setattr("web.relay.dial._DIAL_SECONDS", 0.05)
-    silent = await asyncio.start_server(lambda *_: asyncio.sleep(0), HERE, 0)
-    port = silent.sockets[0].getsockname()[1]
-    joined.start()
-
-    joined.change(replace(access, relay=replace(access.relay, port=port)))
-
-    await joined.until_alerts(("relay_away", HERE))
-    silent.close()
 
 
 async def test_a_lost_connection_is_dialled_again(joined):
@@ -292,17 +278,6 @@ async def test_a_relay_that_confirms_no_close_cannot_fill_the_box(joined, monkey
     await open_channels(2)
     assert len(asked) == 5
     assert len(dialled._connection._channels) <= 2
-    dialled.close()
-
-
-async def test_the_box_forgets_the_callers_that_it_refuses(joined):
-    access = await joined.relay.enrol(A)
-    dialled = await dial(access, Closing, Closing, lambda _caller: False)
-
-    for _ in range(3):
-        await joined.relay.ask_for(A)
-
-    await joined.relay.until(lambda: not dialled._connection._channels)
     dialled.close()
 
 

@@ -36,41 +36,25 @@ async def test_each_box_gets_what_is_for_its_name_unchanged(relay):
 
 
 @pytest.mark.proves("decision: Whose word about a caller's address counts behind a relay?")
-async def test_the_box_is_told_who_calls(relay):
+@pytest.mark.parametrize("vanishes", [False, True])
+async def test_the_box_is_told_who_calls_and_a_caller_leaves_nothing_behind(relay, vanishes):
     _, seen = await relay.connected(A)
-
-    async with relay.call() as (reader, writer):
-        writer.write(hello_for(A))
-        await reader.read(1)
-        caller = writer.get_extra_info("sockname")
-
-    assert seen[0][0] == caller
-
-
-async def test_both_sides_may_end_a_connection(relay):
-    await relay.connected(A)
     traffic = relay.boxes.traffic[A]
 
     async with relay.call() as (reader, writer):
+        caller = writer.get_extra_info("sockname")
         writer.write(hello_for(A))
         await reader.read(1)
         assert traffic.open == 1
-        writer.write_eof()
-        await asyncio.wait_for(reader.read(), SECONDS)
+        if vanishes:
+            writer.transport.abort()
+        else:
+            writer.write_eof()
+            await asyncio.wait_for(reader.read(), SECONDS)
     await relay.until(lambda: traffic.open == 0)
 
+    assert seen[0][0] == caller
     assert traffic.connections == 1
-
-
-async def test_a_caller_who_vanishes_leaves_nothing_behind(relay):
-    await relay.connected(A)
-
-    async with relay.call() as (reader, writer):
-        writer.write(hello_for(A))
-        await reader.read(1)
-        writer.transport.abort()
-
-    await relay.until(lambda: relay.boxes.traffic[A].open == 0)
 
 
 @pytest.mark.proves("S34")
@@ -123,8 +107,10 @@ async def test_an_enrolled_box_may_nothing_else_at_the_relay(relay):
     key = asyncssh.import_private_key(access.key)
     options = {"username": "box", "client_keys": [key], "known_hosts": None, "agent_path": None}
     async with asyncssh.connect(HERE, relay.address.port, config=[], **options) as connection:
-        with pytest.raises(asyncssh.ChannelOpenError):
-            await connection.run("id")
+        for command in ("id", None, "scp -t ."):
+            with pytest.raises(asyncssh.ChannelOpenError):
+                async with asyncio.timeout(SECONDS):
+                    await connection.create_process(command)
         with pytest.raises(asyncssh.ChannelOpenError):
             await connection.open_connection(HERE, relay.status)
         for host, port in ((A, 22), (A, 8443), ("", 443), ("0.0.0.0", 443)):  # noqa: S104
@@ -137,34 +123,24 @@ async def test_an_enrolled_box_may_nothing_else_at_the_relay(relay):
             )
 
 
-async def test_a_name_that_is_not_enrolled_is_closed(relay):
+async def test_a_name_that_is_not_enrolled_is_closed_and_a_box_that_is_away_is_refused(relay):
     await relay.connected(A)
+    await relay.enrol(B)
 
     assert await relay.ask_for("c.example") == UNKNOWN_NAME
     assert await relay.ask_for("x.a.example") == UNKNOWN_NAME
-    assert relay.router.closed_heads == 2
+    assert await relay.ask_for(B) == AWAY
+    assert (relay.router.closed_heads, relay.boxes.traffic[B].refused) == (2, 1)
 
 
-async def test_a_box_that_is_away_is_refused(relay):
-    await relay.enrol(A)
-
-    assert await relay.ask_for(A) == AWAY
-    assert relay.boxes.traffic[A].refused == 1
-
-
-@pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n\r\n", HELLO[:9] + b"\xff" * 3000])
-async def test_a_malformed_hello_is_closed(relay, data):
-    assert await relay.ask(data) == b""
+@pytest.mark.parametrize(
+    ("data", "answers"),
+    [(b"GET / HTTP/1.1\r\n\r\n", {b""}), (HELLO[:9] + b"\xff" * 3000, {b""}),
+     (b"\x16\x03\x01\x40\x00\x01\x00\x3f\xf0" + bytes(20_000), {b"", UNKNOWN_NAME})],
+)  # fmt: skip
+async def test_a_malformed_hello_or_one_above_16_kib_is_closed(relay, data, answers):
+    assert await relay.ask(data) in answers
     assert relay.router.closed_heads == 1
-
-
-async def test_a_hello_above_16_kib_is_closed(relay):
-    _, seen = await relay.connected(A)
-    endless = b"\x16\x03\x01\x40\x00\x01\x00\x3f\xf0" + bytes(20_000)
-
-    assert await relay.ask(endless) in {b"", UNKNOWN_NAME}
-    assert relay.router.closed_heads == 1
-    assert seen == []
 
 
 async def test_a_hello_that_does_not_end_is_closed(relay, monkeypatch):
@@ -370,13 +346,13 @@ async def test_one_address_has_a_limited_number_of_open_connections(tmp_path):
     assert len(seen) == 2
 
 
-async def test_a_box_refuses_a_caller_and_the_caller_is_told(relay):
-    access = await relay.enrol(A)
+async def test_a_box_refuses_callers_who_are_told_and_forgets_them(relay):
     asked = []
-    await relay.dial(access, asked.append)
+    dialled, _ = await relay.dial(await relay.enrol(A), asked.append)
 
-    assert await relay.ask_for(A) == AWAY
-    assert asked == [HERE]
+    assert [await relay.ask_for(A) for _ in range(3)] == [AWAY] * 3
+    assert asked == [HERE] * 3
+    await relay.until(lambda: not dialled._connection._channels)
 
 
 @pytest.mark.proves("decision: Whose word about a caller's address counts behind a relay?", "S34")
@@ -402,29 +378,21 @@ def test_a_relay_cannot_claim_an_address_with_rights(caller, is_so):
 
 
 @pytest.mark.proves("decision: What about plain http?")
-async def test_plain_http_is_redirected(relay):
+@pytest.mark.parametrize(
+    ("request_line", "name", "status"),
+    [(b"GET /x?y=z", A, b"308"), (b"POST /v1/x", A, b"403"), (b"GET /", "c.example", b"421")],
+)
+async def test_plain_http_is_redirected_unless_data_was_sent_or_the_name_is_unknown(
+    relay, request_line, name, status
+):
     _, seen = await relay.connected(A)
 
-    answer = await relay.ask(b"GET /x?y=z HTTP/1.1\r\nHost: a.example\r\n\r\n", relay.http)
+    asked = request_line + b" HTTP/1.1\r\nHost: " + name.encode() + b"\r\n\r\n"
+    answer = await relay.ask(asked, relay.http)
 
-    assert answer.startswith(b"HTTP/1.1 308 ")
-    assert b"\r\nLocation: https://a.example/x?y=z\r\n" in answer
+    assert answer.split(b" ")[1] == status
+    assert (b"\r\nLocation: https://a.example/x?y=z\r\n" in answer) == (status == b"308")
     assert seen == []
-
-
-@pytest.mark.proves("decision: What about plain http?")
-async def test_plain_http_that_has_sent_data_is_refused(relay):
-    await relay.connected(A)
-
-    answer = await relay.ask(b"POST /v1/x HTTP/1.1\r\nHost: a.example\r\n\r\n", relay.http)
-
-    assert answer.startswith(b"HTTP/1.1 403 ")
-
-
-async def test_plain_http_for_an_unknown_name_is_refused(relay):
-    answer = await relay.ask(b"GET / HTTP/1.1\r\nHost: c.example\r\n\r\n", relay.http)
-
-    assert answer.startswith(b"HTTP/1.1 421 ")
 
 
 async def test_an_acme_challenge_reaches_the_box_and_nothing_behind_it_does(relay):

@@ -26,9 +26,10 @@ from appliance.release import (
     write_update_record,
 )
 from appliance.scheduler import Scheduler
-from tests.app.relay.relay_world import TOKEN, a_relay
+from tests.app.relay.relay_world import TOKEN
 from tests.app.relay.test_storage import sftp_of
 from tests.conftest import opened_box, with_settings
+from tests.unit.jobs.keeping import Timer
 from web.relay import commands
 from web.relay import storage as releases
 from web.relay.storage import find_release, list_stages, stage_release
@@ -37,12 +38,6 @@ make_release = run_path(str(Path(__file__).parents[3] / "packaging" / "release.p
 KEY, STRANGER = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
 MACHINE = os.uname().machine
 NAMES = [f"box{number}.example" for number in range(40)]
-
-
-@pytest.fixture
-async def relay(tmp_path):
-    async with a_relay(tmp_path / "relay") as world:
-        yield world
 
 
 def stage(relay, share=100, key=KEY, **changes):
@@ -62,7 +57,7 @@ def report(relay, name, stage_, version="1.1"):
     write_update_record(folder, UpdateRecord(stage_, 1, version))
 
 
-async def test_a_share_of_the_boxes_gets_it_and_a_larger_one_adds_to_them(relay, tmp_path):
+async def test_a_share_of_the_boxes_gets_it_and_a_larger_one_adds_to_them(relay):
     found = []
     for share in (0, 25, 50, 100):
         stage(relay, share)
@@ -75,7 +70,7 @@ async def test_a_share_of_the_boxes_gets_it_and_a_larger_one_adds_to_them(relay,
 
 
 @pytest.mark.proves("S27")
-async def test_what_is_not_signed_or_damaged_is_not_staged(relay, tmp_path, monkeypatch):
+async def test_what_is_not_signed_or_damaged_is_not_staged(relay):
     for key, changes in ((STRANGER, {}), (KEY, {"sha256": "00" * 32})):
         with pytest.raises(OperatorError):
             stage(relay, key=key, **changes)
@@ -97,7 +92,7 @@ async def test_the_share_of_an_earlier_release_does_not_offer_a_new_one(relay, m
     assert chosen(relay) == set()
 
 
-async def test_a_box_reads_its_release_and_cannot_change_it(relay, tmp_path):
+async def test_a_box_reads_its_release_and_cannot_change_it(relay):
     content = stage(relay)
     path = f"release/{MACHINE}"
     async with sftp_of(relay, (await relay.enrol(NAMES[0])).key) as sftp:
@@ -119,7 +114,7 @@ async def test_a_box_reads_its_release_and_cannot_change_it(relay, tmp_path):
 
 
 @pytest.mark.parametrize("outcome", ["went_back", "stays", "failed"])
-async def test_a_failure_stops_the_release_until_it_is_staged_again(relay, tmp_path, outcome):
+async def test_a_failure_stops_the_release_until_it_is_staged_again(relay, outcome):
     await relay.enrol(NAMES[0])
     stage(relay)
     report(relay, NAMES[0], outcome, "1.0")
@@ -159,7 +154,7 @@ class House:
         self.program = root / "bin" / "venuebox"
         self.program.parent.mkdir()
         self.updates = RelayUpdates(box, self.program, lambda _root: True, lambda: True)
-        self.scheduler = Scheduler(box.clock, lambda _seconds, _action: Alarm())
+        self.scheduler = Scheduler(box.clock, Timer())
         self.scheduler.start(self.updates.job)
 
     async def at(self, hours):
@@ -172,11 +167,6 @@ class House:
 
     def reported(self):
         return read_update_record(self.relay.enrolments.backups / NAMES[0])
-
-
-class Alarm:
-    def cancel(self):
-        pass
 
 
 @pytest.fixture
@@ -196,9 +186,7 @@ async def house(relay, tmp_path, clock, monkeypatch):
         await found.scheduler.close()
 
 
-async def test_a_staged_release_is_installed_in_the_quiet_hour_and_not_tried_twice(
-    house, relay, tmp_path
-):
+async def test_a_staged_release_is_installed_in_the_quiet_hour_and_not_tried_twice(house, relay):
     content = stage(relay)
     assert await house.at(0) is None
     assert await house.at(9) is None
@@ -224,7 +212,7 @@ async def test_a_staged_release_is_installed_in_the_quiet_hour_and_not_tried_twi
     ],
 )  # fmt: skip
 async def test_a_box_whose_update_was_cut_off_reports_it_and_installs_the_next_release(
-    house, relay, tmp_path, stage_, version, outcome
+    house, relay, stage_, version, outcome
 ):
     stage(relay, version="1.2")
     write_update_record(house.root, UpdateRecord(stage_, house.box.clock.now(), version))
@@ -240,7 +228,7 @@ async def test_a_box_whose_update_was_cut_off_reports_it_and_installs_the_next_r
     ("key", "changes"),
     [(STRANGER, {}), (KEY, {"version": "1.0"}), (KEY, {"minimum": "1.0.5"})],
 )
-async def test_a_box_trusts_its_own_key_and_not_the_relay(house, relay, tmp_path, key, changes):
+async def test_a_box_trusts_its_own_key_and_not_the_relay(house, relay, key, changes):
     stage(relay)
     path = relay.enrolments.releases / f"{MACHINE}.release"
     path.write_bytes(make_release(b"#", key, **{"version": "1.1"} | changes))
@@ -248,7 +236,7 @@ async def test_a_box_trusts_its_own_key_and_not_the_relay(house, relay, tmp_path
     assert read_update_record(house.root) is None
 
 
-async def test_a_relay_cannot_fill_the_disk_behind_a_signed_head(house, relay, tmp_path):
+async def test_a_relay_cannot_fill_the_disk_behind_a_signed_head(house, relay):
     content = stage(relay)
     path = relay.enrolments.releases / f"{MACHINE}.release"
     path.write_bytes(content + bytes(HEAD_BYTES))
@@ -271,15 +259,13 @@ async def test_the_box_answers_while_a_fetched_release_is_synced(house, relay, m
     assert set(answered) == {True}
 
 
-async def test_nothing_is_installed_in_the_evening_after_a_night_without_power(
-    house, relay, tmp_path
-):
+async def test_nothing_is_installed_in_the_evening_after_a_night_without_power(house, relay):
     stage(relay)
     assert await house.at(13) is None
     assert await house.at(21.5) is not None
 
 
-async def test_a_box_whose_owner_has_not_allowed_it_asks_for_nothing(house, relay, tmp_path):
+async def test_a_box_whose_owner_has_not_allowed_it_asks_for_nothing(house, relay):
     stage(relay)
     house.updates._box = replace(house.box, settings=with_settings())
     assert await house.at(10.5) is None
@@ -288,18 +274,9 @@ async def test_a_box_whose_owner_has_not_allowed_it_asks_for_nothing(house, rela
     assert house.reported() is None
 
 
-async def test_a_relay_that_does_not_answer_is_asked_again(house, relay, tmp_path):
+async def test_a_relay_that_does_not_answer_is_asked_again(house, relay):
     stage(relay)
     relay.ssh.close()
     assert await house.at(10.5) is None
-    relay.ssh = await relay_again(relay)
+    await relay.listen(relay.address.port)
     assert await house.at(0) is not None
-
-
-async def relay_again(relay):
-    from web.listeners import listen  # noqa: PLC0415
-    from web.relay.server import listen_for_boxes  # noqa: PLC0415
-    from web.relay.storage import BoxFiles  # noqa: PLC0415
-
-    listener = listen(relay.host, relay.address.port)
-    return await listen_for_boxes(relay.boxes, listener, relay.key, BoxFiles)
