@@ -1,8 +1,5 @@
 from appliance.api_keys import SCOPES, find_key, find_key_by_hash, issue_key, revoke_key
 from appliance.core.tokens import hash_token
-from appliance.reservations.change import cancel_own
-from appliance.reservations.create import reserve
-from tests.builders import a_booking
 
 
 async def issue(box, **changes):
@@ -22,21 +19,6 @@ async def test_a_key_is_found_by_its_hash_and_kept_with_what_recognises_it(box):
     assert (found.prefix, found.last_four) == (issued.key[:13], issued.key[-4:])
     assert found.scopes == issued.scopes == SCOPES
     assert (found.last_used_at, found.revoked_at) == (None, None)
-
-
-async def test_a_successor_replays_and_cancels_what_its_line_has_reserved(box):
-    first = await issue(box)
-    second = await issue(box, successor_of=first.id)
-    third = await issue(box, successor_of=second.id)
-    booking = a_booking(idempotency_key="k-1")
-    old, new = await find(box, first.id), await find(box, third.id)
-
-    granted = await box.live.database.write(reserve, "live", old, booking)
-    again = await box.live.database.write(reserve, "live", new, booking)
-
-    assert again.replayed
-    assert again.issued.reservation_id == granted.issued.reservation_id
-    await box.live.database.write(cancel_own, new, granted.issued.reservation_id)
 
 
 async def test_revoking_counts_from_the_first_time(box, clock):
