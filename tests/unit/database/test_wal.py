@@ -1,6 +1,5 @@
 """The write-ahead log is folded beside the work: it stays short, and a failing disk is told."""
 
-import asyncio
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from appliance.database import wal
 from appliance.database.connection import Reader, Transaction, open_connection
 from appliance.database.database import Database
 from appliance.database.migrate import PAGE_BYTES
+from tests.unit.email.mail_servers import until
 
 PAGE = PAGE_BYTES
 LONG = "x" * (160 * PAGE)  # 160 pages a commit
@@ -44,12 +44,6 @@ def pages_of_log(path: Path) -> int:
 
 def size_of(path: Path) -> int:
     return path.stat().st_size
-
-
-async def until(is_true, seconds: float = 30) -> None:
-    async with asyncio.timeout(seconds):
-        while not is_true():  # noqa: ASYNC110 - what is waited for happens on a thread
-            await asyncio.sleep(0.01)
 
 
 async def test_under_steady_work_the_log_stays_short(database: Database, path: Path):
