@@ -41,7 +41,7 @@ def genuine(text: str) -> ReadPass | None:
 
 
 @given(passes)
-def test_a_pass_comes_back_from_its_text_as_it_was(guest_pass):
+def test_a_pass_comes_back_from_139_characters_that_a_qr_code_carries_alphanumerically(guest_pass):
     text = encode_pass(guest_pass, PRIVATE_KEY)
 
     read = genuine(text)
@@ -49,33 +49,19 @@ def test_a_pass_comes_back_from_its_text_as_it_was(guest_pass):
     assert read is not None
     assert read.guest_pass == guest_pass
     assert read.signed == guest_pass.to_bytes()
-
-
-@given(passes)
-def test_a_pass_is_139_characters_that_a_qr_code_can_carry_alphanumerically(guest_pass):
-    text = encode_pass(guest_pass, PRIVATE_KEY)
-
     assert len(text) == 139
     assert text.startswith("SVC1")
     assert set(text[4:]) <= set(BASE32)
 
 
 @pytest.mark.parametrize("vector", VECTORS["vectors"], ids=lambda vector: vector["note"])
-def test_the_vectors_of_other_implementations_are_read_alike(vector):
+def test_the_vectors_of_other_implementations_are_read_and_written_alike(vector):
     read = genuine(vector.get("read", vector["text"]))
 
     assert (read is not None) == vector["valid"]
     if read is not None:
         assert fields(read.guest_pass) == vector["pass"]
-
-
-@pytest.mark.parametrize(
-    "vector", [v for v in VECTORS["vectors"] if v["valid"]], ids=lambda vector: vector["note"]
-)
-def test_the_vectors_of_other_implementations_are_written_alike(vector):
-    read = genuine(vector["text"])
-
-    assert encode_pass(read.guest_pass, PRIVATE_KEY) == vector["text"]
+        assert encode_pass(read.guest_pass, PRIVATE_KEY) == vector["text"]
 
 
 def test_the_tag_of_a_venue_is_the_start_of_a_hash_of_its_id():
