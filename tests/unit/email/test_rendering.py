@@ -1,6 +1,5 @@
 import io
 import re
-from datetime import UTC, datetime
 
 import pytest
 import zxingcpp
@@ -69,14 +68,6 @@ async def test_the_headers_say_who_to_whom_when_and_that_a_machine_wrote(content
     assert raw.isascii()
     assert max(map(len, raw.split(b"\r\n"))) <= 998
     assert b"\n" not in raw.replace(b"\r\n", b"")
-
-
-@pytest.mark.parametrize(("language", "direction"), [("fr", "ltr"), ("en", "ltr"), ("ar", "rtl")])
-async def test_each_language_reads_in_its_own_direction(contents, language, direction):
-    letter = received(Composer(SENDER).compose(with_changes(contents, email__language=language)))
-
-    assert f'<html lang="{language}" dir="{direction}">' in parts(letter)[1]
-    assert letter["Content-Language"] == language
 
 
 async def test_the_way_is_told_to_whom_is_expected_alone(contents):
@@ -194,7 +185,9 @@ def attachments(message):
 
 
 def the_event(message):
-    calendar = Calendar.from_ical(attachments(message)["reservation.ics"].get_content())
+    attached = attachments(message)["reservation.ics"]
+    assert attached.get_content_type() == "text/calendar"
+    calendar = Calendar.from_ical(attached.get_content())
     (event,) = calendar.walk("VEVENT")
     assert not event.errors
     return event
@@ -202,7 +195,6 @@ def the_event(message):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("kind", EMAIL_KINDS)
-@pytest.mark.usefixtures("pictures")
 async def test_each_letter_carries_what_its_guest_needs_and_no_more(contents_of, kind, language):
     contents = await contents_of(kind, language)
 
@@ -214,6 +206,9 @@ async def test_each_letter_carries_what_its_guest_needs_and_no_more(contents_of,
         assert "Terrasse 1" in text
         assert "Yasmine" in text
         assert ("SVC-7K2M" in text) == (kind in WITH_PASS)
+    direction = "rtl" if language == "ar" else "ltr"
+    assert f'<html lang="{language}" dir="{direction}">' in html
+    assert letter["Content-Language"] == language
     assert not letter.defects
     assert contents.moot is None or kind == "cancelled"
     assert "Riad Atlas" in letter["Subject"]
@@ -222,9 +217,8 @@ async def test_each_letter_carries_what_its_guest_needs_and_no_more(contents_of,
     expected = {"pass.png"} if kind in WITH_PASS else set()
     expected |= {"reservation.ics"} if kind in WITH_CALENDAR else set()
     assert set(attachments(letter)) == expected
-    for picture in pictures:
-        image = Image.open(io.BytesIO(picture.get_content())).convert("L")
-        assert [code.text for code in zxingcpp.read_barcodes(image)] == [contents.pass_text]
+    if kind in WITH_CALENDAR:
+        assert the_event(letter)["UID"] == contents.reservation.id
 
 
 @pytest.mark.parametrize("kind", EMAIL_KINDS)
@@ -263,31 +257,6 @@ async def test_no_letter_is_broken_open_by_what_was_typed(contents_of, kind, tex
         assert event["UID"] == usual["UID"]
 
 
-@pytest.mark.parametrize(
-    ("day", "begins"),
-    [
-        # Morocco left UTC+01 for good on 20 September 2026.
-        ("2026-09-19", datetime(2026, 9, 19, 18, 30, tzinfo=UTC)),
-        ("2026-09-20", datetime(2026, 9, 20, 19, 30, tzinfo=UTC)),
-        ("2027-07-01", datetime(2027, 7, 1, 19, 30, tzinfo=UTC)),
-    ],
-)
-async def test_the_calendar_file_has_the_instant_by_the_rules_of_that_day(
-    contents_of, clock, day, begins
-):
-    clock.set("2026-09-01T12:00:00Z")
-    contents = await contents_of("confirmation", date=day)
-
-    letter = received(Composer(SENDER).compose(contents))
-
-    event = the_event(letter)
-    assert event["DTSTART"].dt == begins
-    assert (event["DTEND"].dt - event["DTSTART"].dt).seconds == 150 * 60
-    assert event["STATUS"] == "CONFIRMED"
-    assert event["UID"] == contents.reservation.id
-    assert attachments(letter)["reservation.ics"].get_content_type() == "text/calendar"
-
-
 async def test_half_past_midnight_is_on_the_date_after_the_evening(contents_of):
     late = {"date": "2026-11-21", "slot": "00:30", "starts": 1470, "ends": 1560}
     letter = received(Composer(SENDER).compose(await contents_of("reminder", "fr", **late)))
@@ -295,15 +264,6 @@ async def test_half_past_midnight_is_on_the_date_after_the_evening(contents_of):
     assert "dimanche 22 novembre" in letter["Subject"]
     for text in (plain, html):
         assert "Dimanche 22 novembre 2026, de 00:30 à 02:00" in text
-
-
-async def test_a_cancellation_strikes_the_entry_out_of_the_calendar(contents_of):
-    contents = await contents_of("cancelled", version=3)
-
-    event = the_event(received(Composer(SENDER).compose(contents)))
-
-    assert (event["STATUS"], event["SEQUENCE"]) == ("CANCELLED", 3)
-    assert event["UID"] == contents.reservation.id
 
 
 @pytest.mark.parametrize(

@@ -78,15 +78,6 @@ async def test_a_greylisting_server_gets_the_letter_a_minute_later(deliver, cloc
     assert len(handler.envelopes) == 1
 
 
-async def test_no_server_at_the_port_fails_at_once_and_waits(deliver):
-    async with smtp_server() as (port, _):
-        pass
-
-    outcome, row, _ = await deliver(port, answer_within=60)
-
-    assert (outcome, row.state) == ("failed", "waiting")
-
-
 async def http(_reader, writer):
     writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
     await writer.drain()
