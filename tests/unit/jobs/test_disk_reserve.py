@@ -11,6 +11,7 @@ import pytest
 
 from appliance.jobs import watchdog as life
 from appliance.jobs.watchdog import DiskReserve, keep_alive, sd_notify, watchdog_seconds
+from tests.unit.email.mail_servers import until
 
 LOOP = """
 import asyncio, sys, time
@@ -139,9 +140,7 @@ async def test_everything_is_taken_again_once_there_is_room(box, monkeypatch, tm
 
     reserve.start([box.live.database, box.test.database])
     assert box.live.database.is_full
-    async with asyncio.timeout(60):
-        while box.live.database.is_full or box.test.database.is_full:  # noqa: ASYNC110
-            await asyncio.sleep(0)
+    await until(lambda: not box.live.database.is_full and not box.test.database.is_full)
 
     assert (reserve.looks, reserve.made) == ([], 1)
     await reserve.close()

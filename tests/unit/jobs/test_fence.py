@@ -183,17 +183,6 @@ async def test_a_copy_that_does_not_reach_the_target_stays_unconfirmed(world, co
     assert world.marker == copied
 
 
-@pytest.mark.proves("S35")
-async def test_a_box_whose_place_was_taken_does_not_start(world):
-    world.take_place()
-
-    with pytest.raises(Fenced):
-        await world.watch.check_at_start()
-
-    assert world.marker.installation == world.later().installation, "nothing was written"
-    assert await world.alerts() == [FENCED]
-
-
 async def test_a_running_box_stops_when_its_place_is_taken(world):
     await world.watch.check_at_start()
     world.take_place()
@@ -274,11 +263,13 @@ async def test_a_target_that_never_answers_delays_the_start_and_no_more(world, m
 
 
 @pytest.mark.proves("S35")
-async def test_a_fenced_box_stays_so_without_a_network_until_it_takes_over(world, clock):
+async def test_a_box_whose_place_was_taken_does_not_start_until_it_takes_over(world, clock):
     world.take_place()
     with pytest.raises(Fenced):
         await world.watch.check_at_start()
     other = world.later().installation
+    assert world.marker.installation == other, "nothing was written"
+    assert await world.alerts() == [FENCED]
     world.shelf.trouble = "nas.example did not answer"
 
     with pytest.raises(Fenced, match=r"192\.168\.1\.9"):

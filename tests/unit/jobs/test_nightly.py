@@ -13,6 +13,7 @@ from appliance.core.data_directory import DataDirectory
 from appliance.jobs.nightly import DAMAGED, NEW_KEY, NO_BACKUP, NightlyWork, Retention, next_night
 from appliance.scheduler import Scheduler
 from tests.unit.backup.making import MASTER_KEY
+from tests.unit.email.mail_servers import until
 from tests.unit.jobs.keeping import Timer
 
 
@@ -130,9 +131,7 @@ def of(nights, box):
 async def look(scheduler, nights):
     """All but the night's work, which may hang."""
     scheduler.look()
-    async with asyncio.timeout(60):
-        while scheduler._looking or nights.jobs[1].task:  # noqa: ASYNC110 - no hook for tests
-            await asyncio.sleep(0.005)
+    await until(lambda: not scheduler._looking and not nights.jobs[1].task)
 
 
 @pytest.mark.proves("decision: Which clock do durations and timers run on?")

@@ -173,35 +173,23 @@ async def test_a_guest_of_whom_staff_write_a_name_again_is_not_erased_at_the_nex
     assert (await database.read(get_reservation, id_)).customer_name == "Omar"
 
 
-class TestRetention:
-    async def forget(self, box, *, may_expire=True):
-        await Retention(box.live, lambda: may_expire).forget()
+@pytest.mark.proves("S24", "V14")
+async def test_contacts_are_forgotten_thirty_days_after_the_evening_and_not_before(
+    box, clock, tmp_path
+):
+    database, retention = box.live.database, Retention(box.live)
+    id_ = await a_guest(database)
+    await database.write(live_through, id_)
 
-    @pytest.mark.proves("S24", "V14")
-    async def test_contacts_are_forgotten_thirty_days_after_the_evening_and_not_before(
-        self, box, clock, tmp_path
-    ):
-        database = box.live.database
-        id_ = await a_guest(database)
-        await database.write(live_through, id_)
+    clock.set("2026-12-22T05:59:00Z")
+    await retention.forget()
+    assert (await database.read(get_reservation, id_)).customer_name == NAME
 
-        clock.set("2026-12-22T05:59:00Z")
-        await self.forget(box)
-        assert (await database.read(get_reservation, id_)).customer_name == NAME
-
-        clock.set("2026-12-22T06:01:00Z")
-        await self.forget(box)
-        assert (await database.read(get_reservation, id_)).customer_name is None
-        assert traces_in(tmp_path) == set()
-        assert read_list(tmp_path, "live") == []
-
-    async def test_by_a_clock_in_doubt_nobody_is_forgotten(self, box, clock):
-        id_ = await a_guest(box.live.database)
-        clock.set("2030-01-01T00:00:00Z")
-
-        await self.forget(box, may_expire=False)
-
-        assert (await box.live.database.read(get_reservation, id_)).customer_name == NAME
+    clock.set("2026-12-22T06:01:00Z")
+    await retention.forget()
+    assert (await database.read(get_reservation, id_)).customer_name is None
+    assert traces_in(tmp_path) == set()
+    assert read_list(tmp_path, "live") == []
 
 
 SPOILED = (

@@ -126,19 +126,6 @@ async def test_a_booking_made_later_moves_the_timer_and_a_thousand_move_it_once(
     assert world.timer.seconds == pytest.approx(35 * 3600 - 1)
 
 
-async def test_a_database_that_refuses_is_asked_again_soon(world, monkeypatch):
-    id_ = await world.enter()
-    world.clock.set("2026-11-23T12:00:00Z")
-    monkeypatch.setattr("appliance.database.database.QUEUE_LIMIT", 0)
-
-    await world.start()
-    assert world.timer.seconds == 2
-
-    monkeypatch.undo()
-    await world.wait_for_the_timer()
-    assert (await world.get(id_)).status == "completed"
-
-
 async def test_a_change_of_the_venues_clock_between_due_and_done_does_not_spin(world):
     """In the hour that comes twice, the evening is over by one reading and not by the other."""
     await world.database.write(lambda tx: tx.execute("UPDATE venue SET evening_ends_at = '01:30'"))
@@ -166,22 +153,3 @@ def test_what_is_due_by_one_reckoning_is_done_by_the_other(milliseconds, ends):
 
     assert evening_end(last, CASABLANCA, ends) <= milliseconds
     assert evening_end(last + timedelta(days=1), CASABLANCA, ends) > milliseconds
-
-
-async def test_by_a_doubtful_clock_no_evening_ends_and_no_request_expires(box, clock):
-    trusted = False
-    world = World(box.live, clock, lambda: trusted)
-    confirmed = await world.enter()
-    requested = await world.request(date=date(2026, 11, 28))
-    world.clock.set("2027-11-21T19:00:00Z")
-
-    await world.start()
-    assert (await world.get(confirmed)).status == "confirmed"
-    assert (await world.get(requested)).status == "requested"
-    assert world.timer.seconds == 2
-
-    trusted = True
-    await world.wait_for_the_timer()
-    assert (await world.get(confirmed)).status == "completed"
-    assert (await world.get(requested)).status == "declined"
-    await world.scheduler.close()
