@@ -91,13 +91,6 @@ def test_what_is_revoked_stays_in_the_list(box, what):
     assert box.json_lines(what, "list") == [listed]
 
 
-def test_a_terminal_without_a_browser_gets_a_token(box):
-    created = create(box, "terminal", environment="test")
-
-    assert set(created) == {"id", "token"}
-    assert re.fullmatch(r"term_[0-9a-f]{64}", created["token"])
-
-
 @pytest.mark.parametrize(("environment", "prefix"), [("live", ""), ("test", "/test")])
 def test_a_pairing_link_carries_a_secret_of_its_own_behind_the_hash(box, environment, prefix):
     offered = box.json("terminal", "pair", "--environment", environment, "--name", "Entrée")

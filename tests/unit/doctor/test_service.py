@@ -18,20 +18,16 @@ def test_a_box_that_runs_is_asked_whether_it_is_well(ward, answer, status):
     assert ward.status("box") == status
 
 
-def test_a_box_that_is_off_is_a_word_and_is_not_asked(ward):
+@pytest.mark.parametrize("has_crashed", [False, True])
+def test_a_box_that_is_off_or_crashed_is_a_word_and_is_not_asked(ward, has_crashed):
     (ward.root / "poke").unlink()
+    if has_crashed:
+        os.mkfifo(ward.root / "poke")
 
     def never(_url):
         raise AssertionError
 
     ward.on(ask=never)
-
-    assert ward.status("box") == "warn"
-
-
-def test_the_pipe_of_a_box_that_crashed_is_not_a_running_box(ward):
-    (ward.root / "poke").unlink()
-    os.mkfifo(ward.root / "poke")
 
     assert ward.status("box") == "warn"
 
