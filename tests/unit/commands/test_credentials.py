@@ -118,16 +118,6 @@ def test_a_terminal_has_the_role_it_was_given(box, words, role):
     assert (listed["name"], listed["role"], listed["lastSeenAt"]) == ("Porte", role, None)
 
 
-def test_links_of_a_box_that_was_found_nowhere_yet_have_its_public_address(box):
-    (box.data / "settings.toml").write_text('[server]\napp_url = "https://box.example"\n')
-
-    created = box.json("staff", "create", "--name", "Yasmine", "--role", "owner")
-
-    assert set(created) == {"id", "signInUrl"}
-    link = r"https://box\.example/portal/welcome#[A-Za-z0-9_-]{43}"
-    assert re.fullmatch(link, created["signInUrl"])
-
-
 @pytest.mark.parametrize("app_url", ["", "https://box.example"])
 def test_links_for_the_venue_lead_to_its_own_https_whatever_guests_are_given(box, app_url):
     (box.data / "address").write_text("http://192.168.1.20:8080")

@@ -57,6 +57,7 @@ def test_wrong_usage_is_status_2(box, argv):
      (("doorlog", "verify", "{tmp}/no/file"), "{tmp}/no/file"),
      (("doorlog", "export", *LIVE, "--output", "{tmp}/no/folder/file"), "{tmp}/no/folder/file"),
      (("backup", "kit", "--html", "{tmp}/no/folder/kit.html"), "{tmp}/no/folder/kit.html"),
+     (("backup", "kit", "--html", "{tmp}"), "{tmp}"),
      (("backup", "--to", "{tmp}/no/usb"), "{tmp}/no/usb")],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )  # fmt: skip
@@ -66,13 +67,6 @@ def test_what_is_not_there_is_named(box, tmp_path, argv, named):
     assert named.format(tmp=tmp_path) in box.complaint(*argv)
 
     assert box.json_lines("key", "list") == []
-
-
-def test_a_page_that_would_be_a_folder_is_refused(box, tmp_path):
-    folder = tmp_path / "folder"
-    folder.mkdir()
-
-    assert str(folder) in box.complaint("backup", "kit", "--html", str(folder))
 
 
 @pytest.mark.parametrize("argv", [("key", "list"), ("key", "revoke", "x"), ("deliveries", *LIVE)])

@@ -41,19 +41,6 @@ async def environment(tmp_path, clock, mail_settings):
     await opened.database.close()
 
 
-@pytest.fixture
-async def kept_environment(tmp_path, clock, mail_settings):
-    opened = await open_environment(tmp_path / "test.db", clock, mail_settings, "test")
-    yield opened
-    await opened.database.close()
-
-
-@pytest.fixture
-def open_at(clock, mail_settings):
-    """Return `open_at(path)`, which opens an environment. The test closes its database."""
-    return lambda path: open_environment(path, clock, mail_settings)
-
-
 async def open_environment(path: Path, clock, mail_settings, name="live"):
     """Open the database at `path`, of a furnished venue (tests/builders.py) if it is new."""
     copy_furnished(path, name)

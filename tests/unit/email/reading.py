@@ -13,6 +13,7 @@ HOSTILE = [
     'Évil" <boss@bank.example>, "x',
     "É" * 90 + ", boss@bank.example, " + "é" * 90,
     "=?utf-8?q?=0D=0ABcc=3A_victim=40evil.example?=",
+    "=?utf-8?b?DQpCY2M6?= é, < ?= =",
     "\u2028Bcc: x@evil.example\u202e",
     "<b>Riad</b> & {venue} {0} {{ 7*7 }} %s",
     "Riad\x00\x1b[31m",

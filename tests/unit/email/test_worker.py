@@ -160,56 +160,6 @@ async def test_our_own_fault_costs_one_step_of_the_ladder_and_tells_no_name(
     assert letter_row(letter_id).state == "sent"
 
 
-async def a_next_start(environment, clock, mailbox):
-    """Start a new worker, let it send the due emails, and close it."""
-    email_worker = EmailWorker(environment, mailbox)
-    await email_worker.start()
-    email_worker.wake()
-    await settle(email_worker)
-    await email_worker.close()
-
-
-async def test_after_a_restart_everything_that_waits_is_sent_and_nothing_that_was(
-    tmp_path, open_at, environment, clock, mailbox, a_letter
-):
-    sent_id = await a_letter()
-    first = EmailWorker(environment, mailbox)
-    await first.start()
-    assert await first.send_now(sent_id) == "sent"
-    await first.close()
-    waiting_id = await a_letter()
-    await environment.database.close()
-
-    again = await open_at(tmp_path / "live.db")
-    await a_next_start(again, clock, mailbox)
-    await again.database.close()
-
-    ids = [message["Message-ID"].split("@")[0].strip("<") for message in mailbox.messages]
-    assert ids == [sent_id, waiting_id]
-
-
-async def test_what_was_in_flight_when_the_box_died_is_sent_again_under_the_same_message_id(
-    environment, clock, mailbox, a_letter, letter_row
-):
-    letter_id = await a_letter()
-    died = EmailWorker(environment, mailbox)
-    await died.start()
-
-    async def die(*_):
-        raise asyncio.CancelledError
-
-    died._record = die
-    died.wake()
-    await settle(died)
-    assert letter_row(letter_id).state == "waiting"
-
-    await a_next_start(environment, clock, mailbox)
-
-    first, second = mailbox.messages
-    assert first["Message-ID"] == second["Message-ID"]
-    assert letter_row(letter_id).state == "sent"
-
-
 async def test_what_a_machine_slept_is_taken_off_the_wait_for_the_next_attempt(
     environment, clock, mailbox, a_letter, letter_row
 ):

@@ -210,10 +210,15 @@ async def test_an_earlier_box_on_the_network_stops_nothing(world):
     assert world.fenced == []
 
 
-async def test_a_fault_on_the_network_does_not_hide_what_the_target_says(world, monkeypatch):
-    async def fail(_key, _own):
-        raise RuntimeError("mDNS")
+async def fail(*_):
+    raise RuntimeError("mDNS")
 
+
+async def hang(*_):
+    await asyncio.Event().wait()
+
+
+async def test_a_fault_on_the_network_does_not_hide_what_the_target_says(world, monkeypatch):
     monkeypatch.setattr(world.watch, "_look", fail)
     world.take_place()
 
@@ -222,9 +227,6 @@ async def test_a_fault_on_the_network_does_not_hide_what_the_target_says(world, 
 
 
 async def test_a_target_that_never_answers_does_not_hide_what_the_network_says(world, monkeypatch):
-    async def hang(*_):
-        await asyncio.Event().wait()
-
     monkeypatch.setattr(world.watch, "_exchange", hang)
     world.others = [world.later()]
 
@@ -232,34 +234,18 @@ async def test_a_target_that_never_answers_does_not_hide_what_the_network_says(w
         await world.watch.check_at_start()
 
 
-@pytest.mark.parametrize("trouble", ["target", "network"])
+@pytest.mark.parametrize("trouble", ["target", "network", "network that hangs"])
 async def test_no_other_fault_keeps_a_box_from_serving(world, trouble, monkeypatch):
+    monkeypatch.setattr("appliance.jobs.fence._START_SECONDS", 0.5)
     if trouble == "target":
         world.shelf.trouble = "nas.example did not answer"
     else:
-
-        async def fail(_key, _own):
-            raise RuntimeError("mDNS")
-
-        monkeypatch.setattr(world.watch, "_look", fail)
+        monkeypatch.setattr(world.watch, "_look", fail if trouble == "network" else hang)
 
     await world.watch.check_at_start()
 
     assert world.fenced == []
     assert await world.alerts() == []
-
-
-async def test_a_target_that_never_answers_delays_the_start_and_no_more(world, monkeypatch):
-    monkeypatch.setattr("appliance.jobs.fence._START_SECONDS", 0.05)
-
-    async def hang(_key, _own):
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(world.watch, "_look", hang)
-
-    await world.watch.check_at_start()
-
-    assert world.fenced == []
 
 
 @pytest.mark.proves("S35")

@@ -4,11 +4,12 @@ import asyncio
 import json
 import logging
 import shutil
+from dataclasses import replace
 
-import apsw
 import pytest
 
 from appliance.database.database import Database
+from appliance.database.integrity import copy_database
 from appliance.jobs.nightly import Retention
 from appliance.privacy import (
     LIST,
@@ -38,14 +39,9 @@ from tests.unit.jobs.canaries import (
 
 
 def copy_of(path, folder):
-    """A backup of a database, made by SQLite itself."""
+    """A backup of a database."""
     folder.mkdir()
-    source = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-    target = apsw.Connection(str(folder / "backup.db"))
-    with target.backup("main", source, "main") as backup:
-        backup.step()
-    target.close()
-    source.close()
+    copy_database(path, folder / "backup.db")
     return folder
 
 
@@ -142,9 +138,7 @@ async def test_what_a_restore_brings_back_is_erased_again_before_anybody_looks(
 
     # The restored database, beside the list that no restore takes back.
     restored = Database(tmp_path / "restored.db", box.clock, box.tokens, box.zones)
-    environment = type(box.live)(
-        box.live.name, restored, box.live.keyring, box.settings, box.live.links, box.live.feed
-    )
+    environment = replace(box.live, database=restored)
     assert (await restored.read(get_reservation, id_)).customer_name == NAME
     again = await following(environment)
     assert (await restored.read(get_reservation, id_)).customer_name is None

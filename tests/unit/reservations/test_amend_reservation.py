@@ -9,7 +9,6 @@ from appliance.core.errors import (
     TableTaken,
     WrongState,
 )
-from appliance.door.guest_pass import pass_text
 from appliance.privacy import find_reservations_of
 from appliance.reservations.change import (
     Amendment,
@@ -44,19 +43,6 @@ async def amend(box, booked, seen=None, **changes):
 
 def happened(box):
     return [what for what, _ in history(box)]
-
-
-async def test_a_party_moves_to_another_table_and_keeps_its_pass(box, booked):
-    def shown(tx, reservation_id):
-        return pass_text(tx, box.live.keyring, "live", booked)
-
-    before = await box.live.database.read(shown, booked.id)
-    after = await box.live.database.write(move_to_table, booked.id, table_id("T2"), actor=BY)
-
-    assert after.table_id == table_id("T2")
-    assert (after.pass_id, after.generation) == (booked.pass_id, booked.generation)
-    assert await box.live.database.read(shown, booked.id) == before
-    assert happened(box) == ["created", "moved"]
 
 
 async def test_nobody_is_moved_onto_somebody_else(box, booked):

@@ -9,7 +9,7 @@ from appliance.core.errors import FormUsed, InvalidSlot, TableTaken
 from appliance.reservations.create import ANY_TABLE, book, enter_by_staff, enter_for_guest
 from appliance.reservations.rows import update_reservation
 from tests.builders import TONIGHT, a_booking, table_id
-from tests.unit.rows import events, execute, read
+from tests.unit.rows import events, execute
 
 
 async def set_house(box: Box, mode: str, *, auto_confirm: bool, hours: int = 24) -> None:
@@ -70,27 +70,6 @@ async def test_what_staff_write_down_is_confirmed_at_once(box: Box, mode: str):
 
     assert (found.status, found.source) == ("confirmed", "manual")
     assert events(box) == []
-
-
-@pytest.mark.parametrize("writer", ["guest", "staff"])
-@pytest.mark.parametrize(
-    "changes", [{}, {"slot": "22:00"}, {"guests": 4}, {"customer_name": "Karim Alaoui"}]
-)
-async def test_a_form_sent_twice_books_once_and_refuses_to_say_something_else(box, writer, changes):
-    def send(tx, **changes):
-        booking = a_booking(idempotency_key="form", **changes)
-        if writer == "guest":
-            return book(tx, booking)
-        return enter_by_staff(tx, booking, actor="staff:x")
-
-    first = await box.live.database.write(send)
-
-    if changes:
-        with pytest.raises(FormUsed):
-            await box.live.database.write(send, **changes)
-    else:
-        assert await box.live.database.write(send) == first
-    assert len(read(box, "SELECT 1 FROM event")) == 1
 
 
 @pytest.mark.parametrize("options", [{"vip": True}, {"notify": True}])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from appliance.core.errors import ChangedMeanwhile, CodeLater, NotFound, OfferOver, SignInLater
+from appliance.core.errors import ChangedMeanwhile, NotFound, OfferOver, SignInLater
 from appliance.staff.accounts import create_staff, disable_staff
 from appliance.staff.audit_log import list_audit_entries
 from appliance.staff.model import set_password
@@ -152,21 +152,6 @@ async def test_the_form_works_once_and_for_five_minutes(house):
 
     assert await house.give(form, house.code()) is NoSession.OVER
     assert await house.give("", house.code()) is NoSession.OVER
-
-
-async def test_each_wrong_code_counts_as_a_wrong_password_does(house):
-    await house.add()
-    form = await house.password()
-    for _ in range(5):
-        assert await house.give(form, "000000") is NoSession.WRONG
-
-    with pytest.raises(CodeLater):
-        await house.give(form, house.code())
-    with pytest.raises(SignInLater):
-        await house.do(begin_sign_in, NAME, None)
-    house.clock.advance(31)
-
-    assert isinstance(await house.give(form, house.code()), OpenedSession)
 
 
 @pytest.mark.proves("S9")

@@ -1,8 +1,6 @@
 from importlib import resources
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from appliance.clock import newest_zone_database
 from appliance.core.errors import OperatorError
@@ -98,9 +96,3 @@ def test_two_slots_may_start_together_on_different_days():
     )
 
     assert [slot.days_of_week for slot in venue.slots] == [(5, 6), (0, 1, 2)]
-
-
-@given(st.text(max_size=200))
-def test_whatever_is_in_the_file_the_answer_is_a_venue_or_a_sentence(text):
-    with pytest.raises(OperatorError):
-        parse(text)
