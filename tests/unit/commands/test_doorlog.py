@@ -1,13 +1,20 @@
 import pytest
 
-from tests.unit.door.scan_log_rows import add_rows
+from appliance.door.check_in import add_scan
+from appliance.door.terminals import issue_terminal
 
 
 @pytest.fixture
 def log(box):
-    """A box whose live door log has 2,500 rows: more than a page."""
+    """A box whose live door log has 2,500 refused scans: more than a page."""
     with box.transaction() as tx:
-        add_rows(tx, 2500)
+        terminal_id = issue_terminal(tx, "Porte 1")[0]
+        for n in range(1, 2501):
+            add_scan(
+                tx,
+                {"scan_id": f"scan-{n}", "terminal_id": terminal_id, "kind": "other",
+                 "result": "unknown_code", "admitted": 0, "verdict": "{}"},
+            )  # fmt: skip
     return box
 
 

@@ -41,24 +41,24 @@ async def environment(tmp_path, clock, mail_settings):
     await opened.database.close()
 
 
-async def open_environment(path: Path, clock, mail_settings, name="live"):
+async def open_environment(path: Path, clock, mail_settings):
     """Open the database at `path`, of a furnished venue (tests/builders.py) if it is new."""
-    copy_furnished(path, name)
+    copy_furnished(path)
     database = Database(path, clock, Tokens(), newest_zone_database())
     return Environment(
-        name,
+        "live",
         database,
-        Keyring(MASTER_KEY, name),
+        Keyring(MASTER_KEY, "live"),
         Settings(mail=mail_settings),
-        Links("https://box.example" + ("/test" if name == "test" else "")),
+        Links("https://box.example"),
         Feed(database),
     )
 
 
-def copy_furnished(path: Path, name: str) -> None:
+def copy_furnished(path: Path) -> None:
     """Copy a furnished database to `path`, unless the file exists."""
     if not path.exists():
-        shutil.copy(furnished_template() / f"{name}.db", path)
+        shutil.copy(furnished_template() / "live.db", path)
 
 
 def a_reservation(tx, **changes):
@@ -75,12 +75,10 @@ def a_reservation(tx, **changes):
     return values["id"]
 
 
-def a_letter_in(
-    tx, *, kind="confirmation", keep=False, recipient=GUEST, language="fr", **reservation
-):
+def a_letter_in(tx, *, kind="confirmation", recipient=GUEST, language="fr", **reservation):
     """Insert a reservation and queue an email about it. Return the email's id."""
     reservation_id = a_reservation(tx, **reservation)
-    return queue_email(tx, reservation_id, kind, recipient, language, keep=keep)
+    return queue_email(tx, reservation_id, kind, recipient, language, keep=False)
 
 
 @pytest.fixture

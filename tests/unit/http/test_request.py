@@ -79,8 +79,3 @@ def test_a_pair_of_surrogates_is_one_character():
 def test_more_levels_than_can_be_read_are_refused(inmost: bytes):
     levels = 100_000
     assert is_refused(b'{"x": %s%s%s}' % (b"[" * levels, inmost, b"]" * levels))
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig", "latin-1"])
-def test_other_encodings_than_utf_8_are_refused(encoding: str):
-    assert is_refused('{"x": "é"}'.encode(encoding))

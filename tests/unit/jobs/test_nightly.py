@@ -48,15 +48,6 @@ async def names(box):
     return [condition.name for condition in await box.live.database.read(list_alerts)]
 
 
-@pytest.mark.proves("S26")
-async def test_a_night_leaves_a_proven_backup_and_no_complaint(nights, box, tmp_path):
-    await nights.do_now()
-
-    assert read_record(tmp_path).at == box.clock.now()
-    assert len(list((tmp_path / "backups").iterdir())) == 1
-    assert await names(box) == []
-
-
 async def test_a_backup_that_fails_is_a_condition_until_one_is_made(nights, box, tmp_path):
     (tmp_path / "backups").rmdir()
     (tmp_path / "backups").write_text("in the way")

@@ -34,15 +34,14 @@ class World:
         )
         self.endpoint_id = endpoint.id
 
-    async def add(self, state, days, *, attempts=1, excerpt="ok", count=1, reservation_id=None):
+    async def add(self, state, days, *, attempts=1, excerpt="ok", count=1):
         """Deliveries that ended, or were tried last, so many days ago."""
-        await self.database.write(self._add, state, days, attempts, excerpt, count, reservation_id)
+        await self.database.write(self._add, state, days, attempts, excerpt, count)
 
-    def _add(self, tx, state, days, attempts, excerpt, count, reservation_id):
+    def _add(self, tx, state, days, attempts, excerpt, count):
         at = tx.now - days * DAY_MS
         for _ in range(count):
-            event = tx.insert("event", {"type": "reservation.created", "occurred_at": at,
-                                        "reservation_id": reservation_id})  # fmt: skip
+            event = tx.insert("event", {"type": "reservation.created", "occurred_at": at})
             seq = tx.insert(
                 "delivery",
                 {"id": tx.new_id(), "endpoint_id": self.endpoint_id, "event_seq": event,
@@ -115,7 +114,7 @@ async def test_the_newest_attempts_within_rows_and_megabytes_are_kept(world, lef
         await world.add("delivered", day, count=2, excerpt="x" * size)
     for _ in range(left):
         world.clock.milliseconds += 1
-        await world.database.write(world._add, "delivered", 1, 1, "x" * size, 1, None)
+        await world.add("delivered", 1, excerpt="x" * size)
 
     await world.forget()
 
