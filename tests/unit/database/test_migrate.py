@@ -7,16 +7,9 @@ import pytest
 
 from appliance.core.errors import OperatorError
 from appliance.database import migrate as migrate_module
+from appliance.database.integrity import read_schema_number
 from appliance.database.migrate import list_migrations, migrate
 from tests.clocks import StoppedClock
-
-
-def version_of(path: Path) -> int:
-    connection = apsw.Connection(str(path))
-    try:
-        return int(connection.pragma("user_version"))
-    finally:
-        connection.close()
 
 
 def test_migrations_are_numbered_without_gaps():
@@ -35,7 +28,7 @@ def test_a_missing_database_is_never_replaced_by_an_empty_one(tmp_path: Path, cl
 
 def test_a_newer_file_is_refused_untouched(path, clock):
     connection = apsw.Connection(str(path))
-    connection.pragma("user_version", version_of(path) + 1)
+    connection.pragma("user_version", read_schema_number(path) + 1)
     connection.close()
     before = path.read_bytes()
 

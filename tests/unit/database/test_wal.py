@@ -42,10 +42,6 @@ def pages_of_log(path: Path) -> int:
     return path.with_name(f"{path.name}-wal").stat().st_size // PAGE
 
 
-def size_of(path: Path) -> int:
-    return path.stat().st_size
-
-
 async def test_under_steady_work_the_log_stays_short(database: Database, path: Path):
     await work(database, 200)
 
@@ -64,7 +60,7 @@ async def test_a_long_reader_delays_folding_and_loses_nothing(database: Database
     await work(database, 30)
 
     assert grown > 4 * DUE_PAGES
-    await until(lambda: size_of(path) > 60 * len(LONG))  # what the reader held back is there
+    await until(lambda: path.stat().st_size > 60 * len(LONG))  # what the reader held back is there
     assert await database.read(count) == 90
 
 

@@ -85,35 +85,20 @@ def test_settings_that_cannot_be_read_are_a_failure_and_stop_nothing_else(ward):
     assert ward.status("box") == "fail"  # nobody knows where it listens
 
 
-def with_readers(ward, *readers):
+@pytest.mark.parametrize(
+    ("device", "terminal", "status"),
+    [("ttyACM0", "Porte 1", "ok"), ("unplugged", "Porte 1", "fail"), ("ttyACM0", "none", "fail")],
+)
+def test_readers_that_are_there_are_well_and_one_that_cannot_work_is_a_failure(
+    ward, tmp_path, device, terminal, status
+):
+    (tmp_path / "ttyACM0").touch()
+    ward.write("INSERT INTO terminal (id, name, created_at) VALUES ('a', 'Porte 1', 0)")
+    readers = (ReaderSettings("serial", "Porte 1", device=str(tmp_path / device)),
+               ReaderSettings("tcp", terminal, port=4000))  # fmt: skip
     ward.become(settings=replace(with_settings(), readers=readers))
 
-
-def a_terminal(ward, name):
-    ward.write("INSERT INTO terminal (id, name, created_at) VALUES (:name, :name, 0)", name=name)
-
-
-def test_readers_that_are_there_are_well(ward, tmp_path):
-    device = tmp_path / "ttyACM0"
-    device.touch()
-    a_terminal(ward, "Porte 1")
-    with_readers(ward, ReaderSettings("serial", "Porte 1", device=str(device)),
-                 ReaderSettings("tcp", "Porte 1", port=4000))  # fmt: skip
-
-    assert ward.status("readers") == "ok"
-
-
-@pytest.mark.parametrize(
-    "reader",
-    [ReaderSettings("serial", "Porte 1", device="/dev/no-such-scanner"),
-     ReaderSettings("tcp", "Porte 9", port=4000)],
-    ids=["not plugged in", "of no terminal"],
-)  # fmt: skip
-def test_a_reader_that_cannot_work_is_a_failure(ward, reader):
-    a_terminal(ward, "Porte 1")
-    with_readers(ward, reader)
-
-    assert ward.status("readers") == "fail"
+    assert ward.status("readers") == status
 
 
 GOOD = {"host": "mail.example", "sender": "riad@box.example", "user": "u", "password": "p"}

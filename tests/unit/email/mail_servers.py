@@ -78,7 +78,6 @@ class Handler:
         self.rcpt = "250 OK"
         self.data = "250 OK"
         self.mail = "250 OK"
-        self.greylist = 0
 
     async def handle_MAIL(self, _server, _session, envelope, address, options):  # noqa: N802
         if self.mail.startswith("2"):
@@ -87,9 +86,6 @@ class Handler:
         return self.mail
 
     async def handle_RCPT(self, _server, _session, envelope, address, _options):  # noqa: N802
-        if self.greylist:
-            self.greylist -= 1
-            return "451 4.7.1 greylisted, come back later"
         if self.rcpt.startswith("2"):
             envelope.rcpt_tos.append(address)
         return self.rcpt

@@ -15,7 +15,6 @@ from tests.unit.email.conftest import GUEST
 from tests.unit.email.mail_servers import (
     Handler,
     converse,
-    pass_time,
     raw_server,
     settle,
     smtp_server,
@@ -64,18 +63,6 @@ async def test_what_a_server_refuses_decides_between_giving_up_and_coming_back(
     assert (row.state, row.trouble) == (state, trouble)
     assert handler.envelopes == []
     assert GUEST not in caplog.text
-
-
-async def test_a_greylisting_server_gets_the_letter_a_minute_later(deliver, clock, letter_row):
-    async with smtp_server() as (port, handler):
-        handler.greylist = 1
-        outcome, row, email_worker = await deliver(port)
-        assert (outcome, row.state) == ("failed", "waiting")
-
-        await pass_time(email_worker, clock, 60)
-
-    assert letter_row(row.id).state == "sent"
-    assert len(handler.envelopes) == 1
 
 
 async def http(_reader, writer):

@@ -25,15 +25,6 @@ class World:
         self.environment, self.database, self.clock = environment, environment.database, clock
         self.may_expire = True
 
-    async def prepare(self):
-        endpoint, _ = await self.database.write(
-            register_endpoint,
-            self.environment.keyring,
-            "https://partner.example/hook",
-            ("webhook.test",),
-        )
-        self.endpoint_id = endpoint.id
-
     async def add(self, state, days, *, attempts=1, excerpt="ok", count=1):
         """Deliveries that ended, or were tried last, so many days ago."""
         await self.database.write(self._add, state, days, attempts, excerpt, count)
@@ -70,7 +61,8 @@ class World:
 async def world(box, clock, monkeypatch):
     monkeypatch.setattr("appliance.jobs.nightly._PAUSE_SECONDS", 0)
     made = World(box.live, clock)
-    await made.prepare()
+    arguments = (register_endpoint, box.live.keyring, "https://partner.example/", ("webhook.test",))
+    made.endpoint_id = (await box.live.database.write(*arguments))[0].id
     return made
 
 
