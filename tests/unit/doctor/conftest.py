@@ -35,8 +35,9 @@ class Ward:
         return self.context.directory.root
 
     def examine(self) -> list[Check]:
-        """Every finding; each can be said in each language."""
+        """Every finding; each can be said in each language, and says what to do unless it is ok."""
         found = examine(self.context)
+        assert all((check.remedy is None) == (check.status == "ok") for check in found)
         for said in [part for check in found for part in (check.finding, check.remedy) if part]:
             assert all(said.text(language) for language in load_languages().all())
         return found

@@ -5,7 +5,6 @@ import time
 import pytest
 
 from appliance.core.errors import Unavailable
-from appliance.email.worker import EmailWorker
 from tests.unit.email.mail_servers import pass_time, settle, until
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -161,12 +160,10 @@ async def test_our_own_fault_costs_one_step_of_the_ladder_and_tells_no_name(
 
 
 async def test_what_a_machine_slept_is_taken_off_the_wait_for_the_next_attempt(
-    environment, clock, mailbox, a_letter, letter_row
+    email_worker, environment, clock, mailbox, a_letter, letter_row
 ):
     mailbox.refuse("deferred")
     letter_id = await a_letter()
-    email_worker = EmailWorker(environment, mailbox)
-    await email_worker.start()
     await email_worker.send_now(letter_id)
     await settle(email_worker)
     mailbox.accept()
@@ -180,12 +177,9 @@ async def test_what_a_machine_slept_is_taken_off_the_wait_for_the_next_attempt(
     await settle(email_worker)
 
     assert letter_row(letter_id).state == "sent"
-    await email_worker.close()
 
 
-async def test_closing_lets_the_letter_in_flight_arrive(environment, clock, mailbox, a_letter):
-    email_worker = EmailWorker(environment, mailbox)
-    await email_worker.start()
+async def test_closing_lets_the_letter_in_flight_arrive(email_worker, mailbox, a_letter):
     mailbox.gate.clear()
     await a_letter()
     await until(lambda: mailbox.sending)
@@ -198,10 +192,8 @@ async def test_closing_lets_the_letter_in_flight_arrive(environment, clock, mail
 
 
 async def test_closing_does_not_wait_for_a_server_that_hangs(
-    environment, clock, mailbox, a_letter, letter_row
+    email_worker, mailbox, a_letter, letter_row
 ):
-    email_worker = EmailWorker(environment, mailbox)
-    await email_worker.start()
     mailbox.gate.clear()
     letter_id = await a_letter()
     asked = asyncio.create_task(email_worker.send_now(letter_id))
