@@ -128,30 +128,6 @@ async def smtp_server(handler=None, **options):
         await asyncio.sleep(0)  # let the connections close before the loop
 
 
-@contextlib.asynccontextmanager
-async def raw_server(converse):
-    """Run a server that calls `converse(reader, writer)` for each connection. Yields its port."""
-    tasks = set()
-
-    async def connected(reader, writer):
-        tasks.add(asyncio.current_task())
-        try:
-            await converse(reader, writer)
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
-
-    server = await asyncio.start_server(connected, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
 async def converse(reader, writer, *, until):
     """Speak SMTP as a server up to a stage: greeting, mail, data, body, accepted."""
     writer.write(b"220 mx.example\r\n")

@@ -33,8 +33,8 @@ async def contents(environment, a_letter):
     return await environment.database.read(read_contents, environment, letter_id)
 
 
-@pytest.mark.usefixtures("pictures")
-async def test_the_pass_in_the_letter_is_read_by_a_scanner(contents):
+async def test_the_pass_in_the_letter_is_read_by_a_scanner(contents, monkeypatch):
+    monkeypatch.setattr("appliance.email.rendering.qr_png", qr_png)
     letter = received(Composer(SENDER).compose(contents))
 
     _, html, pictures = parts(letter)
@@ -86,12 +86,6 @@ async def test_the_way_is_told_to_whom_is_expected_alone(contents):
 def without_pictures(monkeypatch):
     """Replace the QR code by a constant, for speed."""
     monkeypatch.setattr("appliance.email.rendering.qr_png", lambda *_: b"\x89PNG")
-
-
-@pytest.fixture
-def pictures(monkeypatch, without_pictures):
-    """Draw the real QR code."""
-    monkeypatch.setattr("appliance.email.rendering.qr_png", qr_png)
 
 
 async def test_nothing_in_the_letter_is_fetched_from_anywhere(contents):

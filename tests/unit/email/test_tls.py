@@ -1,4 +1,5 @@
 import base64
+import functools
 import ssl
 
 import pytest
@@ -80,15 +81,7 @@ async def test_starttls_that_the_server_does_not_offer_is_never_done_without(mes
 
 
 async def test_tls_from_the_first_byte_is_spoken_and_verified(server_tls, certificate, message):
-    taken = []
-
-    async def serve(reader, writer):
-        try:
-            await converse(reader, writer, until="accepted")
-        finally:
-            taken.append(True)
-            writer.close()
-
+    serve = functools.partial(converse, until="accepted")
     async with a_server(serve, ssl=server_tls) as port:
         trust = ssl.create_default_context(cadata=certificate.pem)
         await SmtpSender(settings_for(port, "tls"), trust).send(message)

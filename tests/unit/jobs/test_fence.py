@@ -183,23 +183,19 @@ async def test_a_copy_that_does_not_reach_the_target_stays_unconfirmed(world, co
     assert world.marker == copied
 
 
-async def test_a_running_box_stops_when_its_place_is_taken(world):
+@pytest.mark.parametrize("told_by", ["target", "network"])
+async def test_a_running_box_stops_when_its_place_is_taken(world, told_by):
     await world.watch.check_at_start()
-    world.take_place()
+    if told_by == "target":
+        world.take_place()
+    else:
+        world.shelf.trouble = "nas.example did not answer"
+        world.others = [world.later()]
 
     await world.watch.check()
 
     assert len(world.fenced) == 1
     assert await world.alerts() == [FENCED]
-
-
-async def test_a_box_finds_the_other_on_the_network_without_a_target(world):
-    world.shelf.trouble = "nas.example did not answer"
-    world.others = [world.later()]
-
-    await world.watch.check()
-
-    assert len(world.fenced) == 1
 
 
 async def test_an_earlier_box_on_the_network_stops_nothing(world):
@@ -218,17 +214,14 @@ async def hang(*_):
     await asyncio.Event().wait()
 
 
-async def test_a_fault_on_the_network_does_not_hide_what_the_target_says(world, monkeypatch):
-    monkeypatch.setattr(world.watch, "_look", fail)
-    world.take_place()
-
-    with pytest.raises(Fenced):
-        await world.watch.check_at_start()
-
-
-async def test_a_target_that_never_answers_does_not_hide_what_the_network_says(world, monkeypatch):
-    monkeypatch.setattr(world.watch, "_exchange", hang)
-    world.others = [world.later()]
+@pytest.mark.parametrize("told_by", ["target", "network"])
+async def test_a_fault_of_the_one_does_not_hide_what_the_other_says(world, monkeypatch, told_by):
+    if told_by == "target":
+        monkeypatch.setattr(world.watch, "_look", fail)
+        world.take_place()
+    else:
+        monkeypatch.setattr(world.watch, "_exchange", hang)
+        world.others = [world.later()]
 
     with pytest.raises(Fenced):
         await world.watch.check_at_start()

@@ -3,7 +3,6 @@
 import asyncio
 from datetime import date
 
-import apsw
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as profile
@@ -29,6 +28,7 @@ from appliance.reservations.rows import get_reservation, list_holds, update_rese
 from tests.builders import TONIGHT, a_booking, table_id
 from tests.clocks import StoppedClock
 from tests.conftest import opened_box
+from tests.unit.arrivals import add_reservation
 from tests.unit.rows import execute, history, read
 
 SATURDAY, SUNDAY = date(2026, 11, 21), date(2026, 11, 22)
@@ -194,28 +194,16 @@ async def test_one_table_is_granted_exactly_where_the_model_has_it_free(box: Box
 # The schema alone, with the code's own check left out.
 
 
-def insert_directly(tx: Transaction, starts: int, ends: int, **changes) -> str:
-    id_ = tx.new_id()
-    tx.insert(
-        "reservation",
-        {"id": id_, "status": "confirmed", "source": "manual", "table_id": table_id("T1"),
-         "date": TONIGHT, "starts": starts, "ends": ends, "guests": 2,
-         "pass_id": tx.tokens.random_bytes(8), "link_expires_at": 0, "created_at": tx.now,
-         "updated_at": tx.now, **changes},
-    )  # fmt: skip
-    return id_
-
-
 OVERLAPS = [(1170, 1320), (1000, 1171), (1319, 1400), (1200, 1300), (0, 2880)]
 
 
 @pytest.mark.proves("decision: When do two reservations conflict?")
 @pytest.mark.parametrize(("starts", "ends"), OVERLAPS)
 async def test_the_schema_refuses_an_overlapping_insert(box: Box, starts: int, ends: int):
-    await box.live.database.write(insert_directly, 1170, 1320)
+    await box.live.database.write(add_reservation, starts=1170, ends=1320)
 
-    with pytest.raises(apsw.ConstraintError):
-        await box.live.database.write(insert_directly, starts, ends)
+    with pytest.raises(TableTaken):
+        await box.live.database.write(add_reservation, starts=starts, ends=ends)
 
     assert read(box, "SELECT count(*) FROM reservation") == [(1,)]
 
@@ -234,11 +222,11 @@ async def test_the_schema_refuses_an_overlapping_insert(box: Box, starts: int, e
 async def test_the_schema_refuses_a_change_that_would_overlap(
     box: Box, starts: int, ends: int, before: dict, change: dict
 ):
-    await box.live.database.write(insert_directly, 1170, 1320)
-    id_ = await box.live.database.write(insert_directly, starts, ends, **before)
+    await box.live.database.write(add_reservation, starts=1170, ends=1320)
+    other = await box.live.database.write(add_reservation, starts=starts, ends=ends, **before)
 
     with pytest.raises(TableTaken):
-        await box.live.database.write(update_reservation, id_, **change)
+        await box.live.database.write(update_reservation, other.id, **change)
 
-    unchanged = await box.live.database.read(get_reservation, id_)
+    unchanged = await box.live.database.read(get_reservation, other.id)
     assert all(getattr(unchanged, name) == value for name, value in before.items())
