@@ -48,6 +48,21 @@ async def test_a_failed_letter_climbs_the_ladder_until_it_is_accepted(
     assert len(mailbox.messages) == 1
 
 
+async def test_a_letter_is_given_up_once_the_evening_is_over(
+    email_worker, environment, a_letter, mailbox, letter_row, clock
+):
+    clock.set("2026-11-22T05:57:00Z")
+    mailbox.refuse("deferred", "451")
+    letter_id = await a_letter()
+    await email_worker.send_now(letter_id)
+    assert letter_row(letter_id).state == "waiting"
+
+    await pass_time(email_worker, clock, MINUTE)
+
+    assert letter_row(letter_id).state == "failed"
+    assert environment.database.peek(email_worker.job.next_due) is None
+
+
 @pytest.mark.proves("decision: What does notifications.email say?")
 async def test_a_server_that_hangs_costs_one_booking_its_wait_and_the_next_ones_nothing(
     email_worker, a_letter, mailbox, letter_row

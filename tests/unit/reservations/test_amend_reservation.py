@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from appliance.core.errors import (
+    GuestsOutOfRange,
     TableNotFound,
     TableTaken,
     WrongState,
@@ -43,6 +44,14 @@ async def amend(box, booked, seen=None, **changes):
 
 def happened(box):
     return [what for what, _ in history(box)]
+
+
+@pytest.mark.parametrize("guests", [0, 99])
+async def test_no_party_is_amended_to_what_its_table_does_not_seat(box, booked, guests):
+    with pytest.raises(GuestsOutOfRange):
+        await amend(box, booked, guests=guests)
+
+    assert happened(box) == ["created"]
 
 
 async def test_nobody_is_moved_onto_somebody_else(box, booked):

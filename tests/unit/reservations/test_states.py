@@ -3,12 +3,12 @@
 import pytest
 
 from appliance.box import Box
-from appliance.core.errors import NotFound, UnusualAmount, WrongState
+from appliance.core.errors import NotFound, UnusualAmount, ValidationError, WrongState
 from appliance.privacy import erase_texts_of
 from appliance.reservations.change import accept, cancel, decline
 from appliance.reservations.create import enter_by_staff, enter_for_guest
 from appliance.reservations.model import STATUSES
-from appliance.reservations.payments import record_payment, void_payment
+from appliance.reservations.payments import AMOUNT_MAX, record_payment, void_payment
 from appliance.reservations.rows import (
     get_reservation,
     list_history,
@@ -131,6 +131,18 @@ async def test_no_payment_is_taken_in_any_other_state(box: Box, status: str):
         await pay(box, id_, complete=True)
 
     assert (payments(box), events(box)) == ([], [])
+
+
+@pytest.mark.parametrize("amount", [0, -1, AMOUNT_MAX + 1])
+async def test_an_amount_that_cannot_be_is_refused_and_leaves_no_trace(box: Box, amount: int):
+    id_ = await an_unpaid_booking(box)
+
+    with pytest.raises(ValidationError) as refused:
+        await pay(box, id_, amount)
+
+    assert refused.value.field == "amount"
+    assert payments(box) == []
+    assert (await box.live.database.read(get_reservation, id_)).status == "pending"
 
 
 async def void(box: Box, id_: str, amount: int):
