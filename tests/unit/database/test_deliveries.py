@@ -10,7 +10,7 @@ from appliance.webhooks.deliveries import (
     iterate_retries,
     iterate_untried,
 )
-from appliance.webhooks.delivery_log import DeliveryFilter, page_deliveries
+from appliance.webhooks.delivery_log import DeliveryFilter, count_deliveries, page_deliveries
 from appliance.webhooks.endpoints import register_endpoint
 
 TYPES = ("reservation.created", "reservation.confirmed", "reservation.checked_in")
@@ -84,6 +84,16 @@ async def test_pages_one_after_the_other_are_the_whole_log_in_order_for_every_fi
             assert len(page.deliveries) == 7
 
         assert found == expected(clock.now(), chosen), chosen
+
+
+async def test_the_count_is_that_of_the_pages(log, clock):
+    now = clock.now()
+    for state in STATES:
+        chosen = DeliveryFilter("e1", state, None, now + 5 * MINUTE, now + 15 * MINUTE)
+
+        counted = await log.read(count_deliveries, "e1", (state,), chosen.since, chosen.until)
+
+        assert counted == len(expected(now, chosen))
 
 
 async def test_what_arrives_meanwhile_moves_no_page(log):
