@@ -94,7 +94,7 @@ def test_a_file_of_somebody_else_is_named(ward, monkeypatch):
     assert "live.db" in english(found)
 
 
-@pytest.mark.parametrize("harm", ["missing", "short", "open"])
+@pytest.mark.parametrize("harm", ["missing", "short", 0o640, 0o604, 0o660])
 def test_a_master_key_that_cannot_be_used_is_a_failure(ward, harm):
     path: Path = ward.context.directory.master_key_file
     if harm == "missing":
@@ -102,7 +102,7 @@ def test_a_master_key_that_cannot_be_used_is_a_failure(ward, harm):
     elif harm == "short":
         path.write_bytes(b"short")
     else:
-        path.chmod(0o644)
+        path.chmod(harm)
 
     assert ward.status("master_key") == "fail"
     assert ward.status("signing_key") is None  # there is nothing to open it with

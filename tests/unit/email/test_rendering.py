@@ -1,5 +1,6 @@
 import io
 import re
+from datetime import UTC, datetime
 
 import pytest
 import zxingcpp
@@ -222,6 +223,15 @@ async def test_no_letter_is_broken_open_by_what_was_typed(contents_of, kind, tex
         usual = the_event(received(Composer(SENDER).compose(contents)))
         assert set(event) == set(usual)
         assert event["UID"] == usual["UID"]
+
+
+async def test_the_calendar_file_has_the_instant_in_the_zone_of_the_venue(contents_of, clock):
+    clock.set("2026-09-01T12:00:00Z")
+    contents = await contents_of("confirmation", date="2026-09-19")  # the last evening at +01
+
+    event = the_event(received(Composer(SENDER).compose(contents)))
+
+    assert event["DTSTART"].dt == datetime(2026, 9, 19, 18, 30, tzinfo=UTC)
 
 
 async def test_half_past_midnight_is_on_the_date_after_the_evening(contents_of):
