@@ -117,18 +117,6 @@ async def test_more_than_a_batch_is_done_in_one_go(world, monkeypatch):
     assert await world.database.read(find_next_due) == parse_instant("2026-12-22T06:00:00Z")
 
 
-async def test_a_booking_made_later_moves_the_timer_and_a_thousand_move_it_once(world):
-    await world.start()
-
-    for n in range(10):
-        await world.enter(date=date(2026, 11, 22) + timedelta(days=n))
-
-    assert world.timer.set_times == 1
-    assert world.timer.seconds == 1.0
-    await world.wait_for_the_timer()
-    assert world.timer.seconds == pytest.approx(35 * 3600 - 1)
-
-
 async def test_a_change_of_the_venues_clock_between_due_and_done_does_not_spin(world):
     """In the hour that comes twice, the evening is over by one reading and not by the other."""
     await world.database.write(lambda tx: tx.execute("UPDATE venue SET evening_ends_at = '01:30'"))
