@@ -128,6 +128,15 @@ async def test_a_partner_that_writes_itself_is_left_to_it(box):
     assert letters(box) == []
 
 
+async def test_letters_of_the_test_environment_are_kept(box):
+    write = box.test.database.write
+    id_ = (await write(enter_by_staff, a_booking(customer_email=EMAIL), actor="s")).id
+
+    await write(email_guest, id_, "reminder")
+
+    assert box.test.database.peek(lambda tx: tx.value("SELECT state FROM letter")) == "kept"
+
+
 async def test_the_same_news_twice_at_once_is_one_letter(box):
     id_ = await a_request(box)
 
