@@ -75,10 +75,12 @@ def a_reservation(tx, **changes):
     return values["id"]
 
 
-def a_letter_in(tx, *, kind="confirmation", recipient=GUEST, language="fr", **reservation):
+def a_letter_in(
+    tx, *, kind="confirmation", keep=False, recipient=GUEST, language="fr", **reservation
+):
     """Insert a reservation and queue an email about it. Return the email's id."""
     reservation_id = a_reservation(tx, **reservation)
-    return queue_email(tx, reservation_id, kind, recipient, language, keep=False)
+    return queue_email(tx, reservation_id, kind, recipient, language, keep=keep)
 
 
 @pytest.fixture

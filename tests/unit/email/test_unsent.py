@@ -60,6 +60,16 @@ async def test_an_erased_recipient_is_written_to_no_more(
     assert mailbox.messages == []
 
 
+async def test_a_letter_that_is_kept_is_said_to_be_sent_and_is_not(
+    email_worker, a_letter, mailbox, letter_row
+):
+    letter_id = await a_letter(keep=True)
+
+    assert await email_worker.send_now(letter_id) == "sent"
+    assert letter_row(letter_id).state == "kept"
+    assert mailbox.messages == []
+
+
 @pytest.fixture
 def conditions(environment):
     return lambda: [(c.name, c.detail) for c in environment.database.peek(list_alerts)]
