@@ -1,6 +1,5 @@
 """The box's clock: after an unconfirmed step it continues from the uptime."""
 
-import asyncio
 import errno
 import os
 import socket
@@ -10,6 +9,7 @@ import pytest
 from appliance import clock as clock_steps
 from appliance.clock import BoxClock, ClockMark, parse_instant, watch_clock_steps
 from tests.clocks import StoppedClock
+from tests.unit.email.mail_servers import until
 from tests.webhooks.alarms import ManualUptime
 
 NOW = "2026-11-21T19:00:00Z"
@@ -121,9 +121,7 @@ async def test_a_timer_that_the_kernel_cancels_is_the_news_each_time(monkeypatch
 
     for count in (1, 2):
         kernel.send(b"8 bytes!")
-        async with asyncio.timeout(60):
-            while len(calls) < count:  # noqa: ASYNC110 - the event loop reads it
-                await asyncio.sleep(0.002)
+        await until(lambda count=count: len(calls) == count)
 
     stop()
     kernel.close()

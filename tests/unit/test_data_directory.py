@@ -36,13 +36,6 @@ def mode(path):
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_only_its_owner_may_look_into_a_new_box(directory):
-    assert mode(directory.root) == 0o700
-    assert mode(directory.root / "secrets") == 0o700
-    assert mode(directory.master_key_file) == 0o600
-    assert len(directory.master_key()) == 32
-
-
 @pytest.mark.parametrize(("there", "becomes"), [("settings.toml", 0o700), ("a file", 0o755)])
 def test_a_directory_made_by_hand_is_closed_to_others_if_nothing_else_is_in_it(
     tmp_path, there, becomes
@@ -56,15 +49,6 @@ def test_a_directory_made_by_hand_is_closed_to_others_if_nothing_else_is_in_it(
     assert mode(tmp_path) == becomes
 
 
-def test_a_directory_that_holds_a_box_is_not_founded_again(directory):
-    key = directory.master_key()
-
-    with pytest.raises(OperatorError, match="already contains a box"), directory.founding(Tokens()):
-        pass
-
-    assert directory.master_key() == key
-
-
 def test_an_interrupted_founding_serves_nothing_and_may_begin_anew(tmp_path):
     directory = DataDirectory(tmp_path)
     with suppress(KeyboardInterrupt), directory.founding(Tokens()):
@@ -76,31 +60,6 @@ def test_an_interrupted_founding_serves_nothing_and_may_begin_anew(tmp_path):
     with directory.founding(Tokens()):
         assert not directory.database("live").exists()
     directory.check()
-
-
-def test_a_lost_key_is_refused_with_what_to_do(directory):
-    directory.master_key_file.unlink()
-
-    with pytest.raises(OperatorError, match="backup"):
-        directory.master_key()
-    with pytest.raises(OperatorError, match="already contains a box"), directory.founding(Tokens()):
-        pass
-
-
-@pytest.mark.parametrize("bits", [0o644, 0o640, 0o604, 0o660])
-def test_a_key_that_others_may_read_is_refused_with_the_command_that_mends_it(directory, bits):
-    directory.master_key_file.chmod(bits)
-
-    with pytest.raises(OperatorError, match=f"chmod 600 {directory.master_key_file}"):
-        directory.master_key()
-
-
-def test_a_second_holder_of_the_lock_is_refused_until_the_first_lets_go(directory):
-    with directory.lock(), pytest.raises(OperatorError, match="another venuebox"), directory.lock():
-        pass
-
-    with directory.lock():
-        pass
 
 
 @pytest.mark.process

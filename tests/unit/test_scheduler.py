@@ -6,6 +6,7 @@ import pytest
 
 from appliance.core.errors import OperatorError, Unavailable
 from appliance.scheduler import Job, Scheduler
+from tests.unit.email.mail_servers import until
 from tests.unit.jobs.keeping import Timer
 
 
@@ -141,15 +142,11 @@ async def test_one_that_hangs_or_cannot_be_asked_is_in_no_others_way(
     broken.job.next_due = lambda _: 1 // 0
     work.due_in(5)
     scheduler.start(hanging.job, broken.job, work.job)
-    async with asyncio.timeout(60):
-        while timer.seconds is None:  # noqa: ASYNC110 - no hook for tests
-            await asyncio.sleep(0.005)
+    await until(lambda: timer.seconds is not None)
 
     clock.advance(5)
     timer.callback()
-    async with asyncio.timeout(60):
-        while not work.runs:  # noqa: ASYNC110 - no hook for tests
-            await asyncio.sleep(0.005)
+    await until(lambda: work.runs)
     assert hanging.runs == 1
 
 
@@ -159,25 +156,19 @@ async def test_a_clock_that_is_set_while_a_job_runs_lets_it_run_again_at_once(
     work.due_in(0)
     work.gate.clear()
     scheduler.start(work.job)
-    async with asyncio.timeout(60):
-        while not work.runs:  # noqa: ASYNC110 - no hook for tests
-            await asyncio.sleep(0.005)
+    await until(lambda: work.runs)
     work.trouble = Unavailable()
     scheduler.wake()
     work.due, work.gate = clock.now(), work.gate
     work.gate.set()
-    async with asyncio.timeout(60):
-        while work.runs < 2:  # noqa: ASYNC110 - no hook for tests
-            await asyncio.sleep(0.005)
+    await until(lambda: work.runs == 2)
 
 
 async def test_closing_cancels_what_runs_and_sets_no_timer(scheduler, timer, work):
     work.due_in(0)
     work.gate.clear()
     scheduler.start(work.job)
-    async with asyncio.timeout(60):
-        while not work.runs:  # noqa: ASYNC110 - no hook for tests
-            await asyncio.sleep(0.005)
+    await until(lambda: work.runs)
 
     await scheduler.close()
     await scheduler.settle()

@@ -30,31 +30,6 @@ def read(tmp_path: Path, text: str, **environ: str) -> Settings:
     return read_settings(file, environ)
 
 
-def test_without_a_file_every_setting_has_its_default():
-    assert read_settings(ABSENT, {}) == Settings()
-
-
-def test_the_file_is_read(tmp_path: Path):
-    settings = read(
-        tmp_path,
-        """
-        [server]
-        app_url = "https://box.example"
-        trusted_proxies = ["10.0.0.1"]
-        [webhooks]
-        allow_http = true
-        [door]
-        early_minutes = 30
-        """,
-    )
-
-    assert settings.server.app_url == "https://box.example"
-    assert settings.server.trusted_proxies == ("10.0.0.1",)
-    assert settings.webhooks.allow_http is True
-    assert settings.door.early_minutes == 30
-    assert settings.api == Settings().api
-
-
 @pytest.mark.parametrize(
     ("variable", "text", "section", "name", "value"),
     [

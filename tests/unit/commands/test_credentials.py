@@ -66,8 +66,8 @@ def test_the_list_shows_both_environments_and_no_secret(box, what, secret):
     assert live[secret] not in box.out
     assert box.json_lines(what, "list", "--environment", "test") == listed[1:]
     if what == "key":
-        assert live["key"].startswith(listed[0]["prefix"])
-        assert live["key"].endswith(listed[0]["lastFour"])
+        shown = (listed[0]["prefix"], listed[0]["lastFour"])
+        assert shown == (live["key"][:13], live["key"][-4:])
 
 
 def test_a_name_moves_no_cursor_of_the_console(box):
@@ -89,13 +89,6 @@ def test_what_is_revoked_stays_in_the_list(box, what):
 
     assert box(what, "revoke", created["id"]) == 0
     assert box.json_lines(what, "list") == [listed]
-
-
-def test_a_terminal_without_a_browser_gets_a_token(box):
-    created = create(box, "terminal", environment="test")
-
-    assert set(created) == {"id", "token"}
-    assert re.fullmatch(r"term_[0-9a-f]{64}", created["token"])
 
 
 @pytest.mark.parametrize(("environment", "prefix"), [("live", ""), ("test", "/test")])
@@ -123,16 +116,6 @@ def test_a_terminal_has_the_role_it_was_given(box, words, role):
 
     [listed] = box.json_lines("terminal", "list")
     assert (listed["name"], listed["role"], listed["lastSeenAt"]) == ("Porte", role, None)
-
-
-def test_links_of_a_box_that_was_found_nowhere_yet_have_its_public_address(box):
-    (box.data / "settings.toml").write_text('[server]\napp_url = "https://box.example"\n')
-
-    created = box.json("staff", "create", "--name", "Yasmine", "--role", "owner")
-
-    assert set(created) == {"id", "signInUrl"}
-    link = r"https://box\.example/portal/welcome#[A-Za-z0-9_-]{43}"
-    assert re.fullmatch(link, created["signInUrl"])
 
 
 @pytest.mark.parametrize("app_url", ["", "https://box.example"])

@@ -67,20 +67,15 @@ if ANALYZE is not None:  # elsewhere the words above have to do
         path.write_text(make_unit(tmp_path, "root", "/usr/bin/true"), "utf-8")
         return path
 
-    def test_systemd_finds_nothing_wrong_with_the_unit(unit):
-        done = subprocess.run([ANALYZE, "verify", unit], capture_output=True, text=True,
+    def test_systemd_finds_nothing_wrong_with_the_units(unit, tmp_path):
+        units = [unit, tmp_path / "venuebox-update.path", tmp_path / "venuebox-update.service"]
+        for path, text in zip(
+            units[1:], make_update_units(tmp_path / "50 % box", "/usr/bin/true"), strict=True
+        ):
+            path.write_text(text, "utf-8")
+
+        done = subprocess.run([ANALYZE, "verify", *units], capture_output=True, text=True,
                               check=False)  # fmt: skip
-
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-    def test_systemd_finds_nothing_wrong_with_the_units_of_an_update(tmp_path):
-        data = tmp_path / "50 % box"
-        names = ("venuebox-update.path", "venuebox-update.service")
-        for name, text in zip(names, make_update_units(data, "/usr/bin/true"), strict=True):
-            (tmp_path / name).write_text(text, "utf-8")
-
-        done = subprocess.run([ANALYZE, "verify", *(tmp_path / name for name in names)],
-                              capture_output=True, text=True, check=False)  # fmt: skip
 
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -144,9 +139,15 @@ if os.geteuid() == 0:  # root alone installs a service
         let_everybody_enter(tmp_path)
         return lambda: box("service", "install", "--user", "nobody")
 
+    @pytest.mark.parametrize("is_linked", [False, True])
     def test_the_unit_is_written_the_box_given_and_the_service_started_anew(
-        installing, box, tmp_path
+        installing, box, tmp_path, is_linked
     ):
+        real = box.data
+        if is_linked:
+            real = box.data.rename(tmp_path / "real")
+            box.data.symlink_to(real)
+
         assert installing() == 0, box.err
 
         calls = (tmp_path / "calls").read_text().splitlines()
@@ -161,7 +162,7 @@ if os.geteuid() == 0:  # root alone installs a service
         assert takes_requests(box.data)
         assert not takes_requests(tmp_path)
         nobody = pwd.getpwnam("nobody").pw_uid
-        assert {path.stat().st_uid for path in (box.data, *box.data.rglob("*"))} == {nobody}
+        assert {path.stat().st_uid for path in (real, *real.rglob("*"))} == {nobody}
 
     @pytest.mark.parametrize("hindrance", ["unreachable", "no systemd", "running"])
     def test_what_hinders_the_service_is_said_before_anything_is_changed(
@@ -223,13 +224,3 @@ if os.geteuid() == 0:  # root alone installs a service
         nobody = pwd.getpwnam("nobody").pw_uid
         assert [link.lstat().st_uid for link in links] == [nobody] * 3
         assert (folder.stat().st_uid, file.stat().st_uid) == (0, 0)
-
-    def test_a_directory_that_a_link_leads_to_is_given(installing, box, tmp_path):
-        real = tmp_path / "real"
-        box.data.rename(real)
-        box.data.symlink_to(real)
-
-        assert installing() == 0, box.err
-
-        nobody = pwd.getpwnam("nobody").pw_uid
-        assert {path.stat().st_uid for path in (real, *real.rglob("*"))} == {nobody}

@@ -87,11 +87,13 @@ def test_no_file_of_a_new_box_is_readable_by_others(box):
 
 
 def test_a_directory_that_holds_a_box_is_refused_and_untouched(box, venue_file):
-    before = (box.data / "live.db").read_bytes()
+    before = {path: path.read_bytes() for path in box.data.rglob("*") if path.is_file()}
 
     box.complaint("init", "--venue", str(venue_file))
-
-    assert (box.data / "live.db").read_bytes() == before
+    assert {path: path.read_bytes() for path in before} == before
+    (box.data / "secrets" / "master.key").unlink()
+    box.complaint("init", "--venue", str(venue_file))
+    assert not (box.data / "secrets" / "master.key").exists()
 
 
 def test_settings_that_were_put_there_before_are_kept(program, venue_file):

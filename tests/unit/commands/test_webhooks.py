@@ -57,16 +57,6 @@ def test_an_endpoint_is_switched_off_and_on(box):
     assert box.json("endpoint", "activate", endpoint_id)["active"] is True
 
 
-def test_the_sixth_is_not_switched_on(box):
-    for _ in range(5):
-        an_endpoint(box, url=PUBLIC)
-    with box.transaction() as tx:
-        tx.insert("endpoint", {"id": "e-6", "url": PUBLIC, "events": "[]", "active": 0,
-                               "created_at": 0, "secret": b""})  # fmt: skip
-
-    assert "5 webhook" in box.complaint("endpoint", "activate", "e-6")
-
-
 @pytest.mark.parametrize("url", ["https://10.0.0.1/", "http://93.184.216.34/"])
 def test_what_the_settings_no_longer_allow_is_not_switched_on(box, url):
     endpoint_id = an_endpoint(box, url=url, active=False)
@@ -146,27 +136,6 @@ def test_what_is_named_is_due_again_and_nothing_else(queued, words, expected):
 
     assert answer == {"replayed": len(expected)}
     assert pending(queued) == expected
-
-
-def test_twice_is_once(queued):
-    words = ("replay", "--environment", "live", "--endpoint", "e-1")
-
-    assert [queued.json(*words), queued.json(*words)] == [{"replayed": 4}, {"replayed": 0}]
-    assert pending(queued) == {"d-1", "d-2", "d-3", "d-4"}
-
-
-@pytest.mark.parametrize(
-    ("words", "named", "status"),
-    [
-        (("--delivery", "d-0"), "d-0", 1),
-        (("--endpoint", "e-0"), "e-0", 1),
-        (("--delivery", "d-1", "--all"), "--endpoint", 2),
-    ],
-)
-def test_what_cannot_be_replayed_is_named(queued, words, named, status):
-    assert named in queued.complaint("replay", "--environment", "live", *words, status=status)
-
-    assert pending(queued) == set()
 
 
 def test_deliveries_are_told_with_their_attempts_one_on_a_line(box):

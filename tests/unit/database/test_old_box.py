@@ -6,7 +6,6 @@ password, guest passes, webhook secrets and responses that the old version issue
 and secrets in it are invented.
 """
 
-import asyncio
 import hashlib
 import hmac
 import json
@@ -41,6 +40,7 @@ from appliance.webhooks.url_policy import EgressGuard, EgressPolicy, is_own_addr
 from tests.app.portal.people import FROM_OURS
 from tests.application import application_of
 from tests.clocks import StoppedClock
+from tests.webhooks.receivers import Receiver, a_server
 
 ARCHIVE = Path(__file__).parents[2] / "data" / "box_433ea4c.tar.xz"
 NEWEST = list_migrations()[-1][0]
@@ -105,30 +105,17 @@ async def serving(directory, clock, known):
         await box.close()
 
 
-class Receiver:
-    """The partner's server, which was unreachable when the old box was stopped."""
-
-    def __init__(self):
-        self.requests = asyncio.Queue()
-        self.app = web.Application()
-        self.app.router.add_post("/{name}", self.receive)
-
-    async def receive(self, request):
-        await self.requests.put((request.headers, await request.read()))
-        return web.Response(status=204)
-
-
 @pytest.fixture
 async def receiver(monkeypatch):
     """Serve partner.example, the host of the old endpoints, on a free port."""
     receiver = Receiver()
-    async with TestServer(receiver.app) as server:
+    async with a_server(receiver.converse) as receiver.port:
 
         async def resolve(_host):
             return [ip_address("127.0.0.1")]
 
         async def connect(addresses, _port):
-            return await connect_directly(addresses, server.port)
+            return await connect_directly(addresses, receiver.port)
 
         def dependencies_of(settings):
             policy = EgressPolicy(settings.allow_networks, is_own_address)
@@ -230,22 +217,19 @@ async def test_the_old_terminal_tokens_admit_guests_by_old_passes(old_box):
 
 
 async def test_the_pending_deliveries_are_sent_and_signed_with_the_old_secrets(old_box, receiver):
-    async with asyncio.timeout(30):
-        deliveries = [await receiver.requests.get() for _ in PREFIXES]
-
-    for headers, raw in deliveries:
-        body = json.loads(raw)
+    for request in await receiver.got(len(PREFIXES)):
+        headers, raw, body = request.headers, request.raw, request.body
         (given,) = [
             old_box.known[name]
             for name in PREFIXES
             if old_box.known[name]["undelivered"]["serviceReservationId"]
             == body["data"]["reservation"]["serviceReservationId"]
         ]
-        stamp, _, signature = headers["X-Service-Signature"].partition(",v1=")
+        stamp, _, signature = headers["x-service-signature"].partition(",v1=")
         signed = stamp.removeprefix("t=").encode() + b"." + raw
         expected = hmac.new(given["secret"].encode(), signed, hashlib.sha256).hexdigest()
         assert signature == expected
-        assert headers["X-Service-Event"] == "reservation.created"
+        assert headers["x-service-event"] == "reservation.created"
         assert body["data"]["reservation"]["externalRef"] == "PARTNER-99"
 
 

@@ -1,6 +1,5 @@
 """The write-ahead log is folded beside the work: it stays short, and a failing disk is told."""
 
-import asyncio
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from appliance.database import wal
 from appliance.database.connection import Reader, Transaction, open_connection
 from appliance.database.database import Database
 from appliance.database.migrate import PAGE_BYTES
+from tests.unit.email.mail_servers import until
 
 PAGE = PAGE_BYTES
 LONG = "x" * (160 * PAGE)  # 160 pages a commit
@@ -42,16 +42,6 @@ def pages_of_log(path: Path) -> int:
     return path.with_name(f"{path.name}-wal").stat().st_size // PAGE
 
 
-def size_of(path: Path) -> int:
-    return path.stat().st_size
-
-
-async def until(is_true, seconds: float = 30) -> None:
-    async with asyncio.timeout(seconds):
-        while not is_true():  # noqa: ASYNC110 - what is waited for happens on a thread
-            await asyncio.sleep(0.01)
-
-
 async def test_under_steady_work_the_log_stays_short(database: Database, path: Path):
     await work(database, 200)
 
@@ -70,7 +60,7 @@ async def test_a_long_reader_delays_folding_and_loses_nothing(database: Database
     await work(database, 30)
 
     assert grown > 4 * DUE_PAGES
-    await until(lambda: size_of(path) > 60 * len(LONG))  # what the reader held back is there
+    await until(lambda: path.stat().st_size > 60 * len(LONG))  # what the reader held back is there
     assert await database.read(count) == 90
 
 

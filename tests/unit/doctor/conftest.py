@@ -19,8 +19,7 @@ from appliance.database.integrity import session
 from appliance.doctor.check import Check, CheckContext, Machine
 from appliance.doctor.checks import examine
 from tests.conftest import with_settings
-from tests.unit.commands.conftest import VENUE
-from web.main import main
+from tests.unit.commands.conftest import made_box  # noqa: F401 - a fixture
 
 GIB = 1 << 30
 
@@ -36,8 +35,9 @@ class Ward:
         return self.context.directory.root
 
     def examine(self) -> list[Check]:
-        """Every finding; each can be said in each language."""
+        """Every finding; each can be said in each language, and says what to do unless it is ok."""
         found = examine(self.context)
+        assert all((check.remedy is None) == (check.status == "ok") for check in found)
         for said in [part for check in found for part in (check.finding, check.remedy) if part]:
             assert all(said.text(language) for language in load_languages().all())
         return found
@@ -80,19 +80,9 @@ def a_volume(*, free=100 * GIB, files=10**6, left=10**6, flag=0):
     )
 
 
-@pytest.fixture(scope="session")
-def fresh_box(tmp_path_factory) -> Path:
-    """The data directory that `init` makes: each test works on its own copy."""
-    folder = tmp_path_factory.mktemp("doctor")
-    (folder / "venue.toml").write_text(VENUE, "utf-8")
-    root = folder / "box"
-    assert main(["init", "--venue", str(folder / "venue.toml"), "--data", str(root)], {}) == 0
-    return root
-
-
 @pytest.fixture
-def ward(tmp_path, fresh_box) -> Ward:
-    root = shutil.copytree(fresh_box, tmp_path / "box")
+def ward(tmp_path, made_box) -> Ward:  # noqa: F811 - the fixture
+    root = shutil.copytree(made_box, tmp_path / "box")
     write_record(root, Record(at=SystemClock().now(), file="riad-atlas", size=1))
     proc = tmp_path / "proc"
     proc.mkdir()

@@ -17,35 +17,27 @@ from appliance.doctor.data import fix_permissions
 from tests.unit.doctor.conftest import english
 
 
-def spoil(path, offset, content):
+def spoil(path):
     with path.open("r+b") as file:
-        file.seek(offset)
-        file.write(content)
+        file.seek(4096 * 3)
+        file.write(b"\x00")  # the type of the fourth page
 
 
-@pytest.mark.parametrize("environment", ["live", "test"])
-def test_a_changed_byte_in_a_page_is_found(ward, environment):
-    path = ward.root / f"{environment}.db"
-    spoil(path, 4096 * 3, b"\x00")  # the type of the fourth page
-
-    assert ward.status("integrity") == "fail"
-
-
-def test_a_missing_database_is_found_and_the_others_are_still_examined(ward):
-    (ward.root / "test.db").unlink()
-
-    assert ward.status("integrity") == "fail"
-    assert ward.status("disk") == "ok"
-
-
-def test_a_row_that_belongs_to_nothing_is_found(ward):
-    # The box's own connections refuse it: foreign keys are off in a bare one.
-    connection = apsw.Connection(str(ward.root / "live.db"))
+def orphan_a_row(path):
+    """The box's own connections refuse it: foreign keys are off in a bare one."""
+    connection = apsw.Connection(str(path))
     connection.execute("INSERT INTO history (reservation_id, at, what, actor)"
                        " VALUES ('nobody', 1, 'created', 'box')")  # fmt: skip
     connection.close()
 
+
+@pytest.mark.parametrize("environment", ["live", "test"])
+@pytest.mark.parametrize("harm", [spoil, Path.unlink, orphan_a_row])
+def test_damage_to_a_database_is_found_and_all_else_still_examined(ward, environment, harm):
+    harm(ward.root / f"{environment}.db")
+
     assert ward.status("integrity") == "fail"
+    assert ward.status("disk") == "ok"
 
 
 def test_a_newer_schema_is_a_failure_and_an_older_one_a_word(ward):
@@ -102,7 +94,7 @@ def test_a_file_of_somebody_else_is_named(ward, monkeypatch):
     assert "live.db" in english(found)
 
 
-@pytest.mark.parametrize("harm", ["missing", "short", "open"])
+@pytest.mark.parametrize("harm", ["missing", "short", 0o640, 0o604, 0o660])
 def test_a_master_key_that_cannot_be_used_is_a_failure(ward, harm):
     path: Path = ward.context.directory.master_key_file
     if harm == "missing":
@@ -110,7 +102,7 @@ def test_a_master_key_that_cannot_be_used_is_a_failure(ward, harm):
     elif harm == "short":
         path.write_bytes(b"short")
     else:
-        path.chmod(0o644)
+        path.chmod(harm)
 
     assert ward.status("master_key") == "fail"
     assert ward.status("signing_key") is None  # there is nothing to open it with

@@ -18,20 +18,16 @@ def test_a_box_that_runs_is_asked_whether_it_is_well(ward, answer, status):
     assert ward.status("box") == status
 
 
-def test_a_box_that_is_off_is_a_word_and_is_not_asked(ward):
+@pytest.mark.parametrize("has_crashed", [False, True])
+def test_a_box_that_is_off_or_crashed_is_a_word_and_is_not_asked(ward, has_crashed):
     (ward.root / "poke").unlink()
+    if has_crashed:
+        os.mkfifo(ward.root / "poke")
 
     def never(_url):
         raise AssertionError
 
     ward.on(ask=never)
-
-    assert ward.status("box") == "warn"
-
-
-def test_the_pipe_of_a_box_that_crashed_is_not_a_running_box(ward):
-    (ward.root / "poke").unlink()
-    os.mkfifo(ward.root / "poke")
 
     assert ward.status("box") == "warn"
 
@@ -89,35 +85,20 @@ def test_settings_that_cannot_be_read_are_a_failure_and_stop_nothing_else(ward):
     assert ward.status("box") == "fail"  # nobody knows where it listens
 
 
-def with_readers(ward, *readers):
+@pytest.mark.parametrize(
+    ("device", "terminal", "status"),
+    [("ttyACM0", "Porte 1", "ok"), ("unplugged", "Porte 1", "fail"), ("ttyACM0", "none", "fail")],
+)
+def test_readers_that_are_there_are_well_and_one_that_cannot_work_is_a_failure(
+    ward, tmp_path, device, terminal, status
+):
+    (tmp_path / "ttyACM0").touch()
+    ward.write("INSERT INTO terminal (id, name, created_at) VALUES ('a', 'Porte 1', 0)")
+    readers = (ReaderSettings("serial", "Porte 1", device=str(tmp_path / device)),
+               ReaderSettings("tcp", terminal, port=4000))  # fmt: skip
     ward.become(settings=replace(with_settings(), readers=readers))
 
-
-def a_terminal(ward, name):
-    ward.write("INSERT INTO terminal (id, name, created_at) VALUES (:name, :name, 0)", name=name)
-
-
-def test_readers_that_are_there_are_well(ward, tmp_path):
-    device = tmp_path / "ttyACM0"
-    device.touch()
-    a_terminal(ward, "Porte 1")
-    with_readers(ward, ReaderSettings("serial", "Porte 1", device=str(device)),
-                 ReaderSettings("tcp", "Porte 1", port=4000))  # fmt: skip
-
-    assert ward.status("readers") == "ok"
-
-
-@pytest.mark.parametrize(
-    "reader",
-    [ReaderSettings("serial", "Porte 1", device="/dev/no-such-scanner"),
-     ReaderSettings("tcp", "Porte 9", port=4000)],
-    ids=["not plugged in", "of no terminal"],
-)  # fmt: skip
-def test_a_reader_that_cannot_work_is_a_failure(ward, reader):
-    a_terminal(ward, "Porte 1")
-    with_readers(ward, reader)
-
-    assert ward.status("readers") == "fail"
+    assert ward.status("readers") == status
 
 
 GOOD = {"host": "mail.example", "sender": "riad@box.example", "user": "u", "password": "p"}

@@ -24,11 +24,6 @@ def test_other_texts_are_no_codes(text):
     assert parse_access_code(text) is None
 
 
-@given(codes)
-def test_every_code_is_understood(code):
-    assert parse_access_code(code) == code
-
-
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [("SVC-O234", "SVC-Q234"), ("SVC-0234", "SVC-D234"), ("SVC-I234", "SVC-J234"),
@@ -42,6 +37,7 @@ def test_signs_that_resemble_each_other_are_forgiven(typed, meant):
 def test_lookalikes_are_codes_that_could_be_given_and_never_the_code_itself(code):
     found = lookalikes(code)
 
+    assert parse_access_code(code) == code
     assert code not in found
     assert len(found) < 2**4
     assert all(set(other[4:]) <= set(ACCESS_CODE_ALPHABET) for other in found)

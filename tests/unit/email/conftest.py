@@ -1,31 +1,25 @@
 """Fixtures: an environment on disk, with a reservation, its guest pass and its email."""
 
-import atexit
 import dataclasses
 import shutil
-import tempfile
-from functools import cache
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from appliance.clock import newest_zone_database
 from appliance.core.settings import MailSettings, Settings
 from appliance.core.tokens import Keyring, Tokens
 from appliance.database.database import Database
-from appliance.database.migrate import migrate
 from appliance.door.live_feed import Feed
 from appliance.email.smtp import SmtpSender
 from appliance.email.worker import EmailWorker
 from appliance.environment import Environment, Links
 from appliance.reservations.email_queue import find_email, queue_email
+from tests.builders import table_id
 from tests.clocks import StoppedClock
+from tests.conftest import MASTER_KEY, furnished_template
 from tests.unit.email.mail_servers import Mailbox
 
-MASTER = bytes(range(32))
-VENUE_ID = "018f0000-0000-7000-8000-00000000aaaa"
-TABLE_ID = "018f0000-0000-7000-8000-00000000bbbb"
 SENDER = "table@riad.example"
 GUEST = "yasmine@guest.example"
 
@@ -47,77 +41,31 @@ async def environment(tmp_path, clock, mail_settings):
     await opened.database.close()
 
 
-@pytest.fixture
-async def kept_environment(tmp_path, clock, mail_settings):
-    opened = await open_environment(tmp_path / "test.db", clock, mail_settings, "test")
-    yield opened
-    await opened.database.close()
-
-
-@pytest.fixture
-def open_at(clock, mail_settings):
-    """Return `open_at(path)`, which opens an environment. The test closes its database."""
-    return lambda path: open_environment(path, clock, mail_settings)
-
-
-async def open_environment(path: Path, clock, mail_settings, name="live"):
-    """Open the database at `path`. Insert a venue, a table and a signing key if it is new."""
-    copy_empty_database(path)
+async def open_environment(path: Path, clock, mail_settings):
+    """Open the database at `path`, of a furnished venue (tests/builders.py) if it is new."""
+    copy_furnished(path)
     database = Database(path, clock, Tokens(), newest_zone_database())
-    fresh = database.peek(lambda reader: reader.row("SELECT 1 FROM venue")) is None
-    environment = Environment(
-        name,
+    return Environment(
+        "live",
         database,
-        Keyring(MASTER, name),
+        Keyring(MASTER_KEY, "live"),
         Settings(mail=mail_settings),
-        Links("https://box.example" + ("/test" if name == "test" else "")),
+        Links("https://box.example"),
         Feed(database),
     )
-    if fresh:
-        await database.write(_furnish, environment.keyring)
-    return environment
 
 
-def copy_empty_database(path: Path) -> None:
-    """Copy an empty database to `path`, unless the file exists."""
+def copy_furnished(path: Path) -> None:
+    """Copy a furnished database to `path`, unless the file exists."""
     if not path.exists():
-        shutil.copy(empty_database(), path)
-
-
-@cache
-def empty_database() -> Path:
-    """Return the path of a database without rows, created once for each test run."""
-    directory = Path(tempfile.mkdtemp(prefix="venuebox-template-"))
-    atexit.register(shutil.rmtree, directory)
-    migrate(directory / "empty.db", create=True)
-    return directory / "empty.db"
-
-
-def _furnish(tx, keyring):
-    tx.insert(
-        "venue",
-        {"id": VENUE_ID, "name": "Riad Atlas", "slug": "riad", "status": "active",
-         "reservation_mode": "free", "auto_confirm": 1, "request_expiry_hours": 24,
-         "currency": "MAD", "time_zone": "Africa/Casablanca", "evening_ends_at": "06:00"},
-    )  # fmt: skip
-    tx.insert(
-        "venue_table",
-        {"id": TABLE_ID, "position": 1, "number": "T1", "name": "Terrasse 1", "capacity_min": 1,
-         "capacity_max": 20, "minimum_spend": 500, "type": "standard", "bookable": 1},
-    )  # fmt: skip
-    key = Ed25519PrivateKey.from_private_bytes(b"k" * 32)
-    tx.insert(
-        "signing_key",
-        {"kid": 1, "public_key": key.public_key().public_bytes_raw(),
-         "private_key": keyring.wrap(key.private_bytes_raw(), b"n" * 12), "created_at": tx.now},
-    )  # fmt: skip
+        shutil.copy(furnished_template() / "live.db", path)
 
 
 def a_reservation(tx, **changes):
     """Insert a confirmed reservation for the evening of 2026-11-21. Return its id."""
     starts = changes.pop("starts", 1170)
     values = {
-        "id": tx.new_id(), "status": "confirmed", "source": "partner", "table_id": TABLE_ID,
+        "id": tx.new_id(), "status": "confirmed", "source": "partner", "table_id": table_id("T1"),
         "date": "2026-11-21", "slot": "19:30", "starts": starts, "ends": 1320, "guests": 4,
         "customer_name": "Yasmine El Fassi", "customer_email": GUEST,
         "access_code": tx.tokens.new_access_code(), "pass_id": tx.tokens.random_bytes(8),

@@ -78,7 +78,6 @@ class Handler:
         self.rcpt = "250 OK"
         self.data = "250 OK"
         self.mail = "250 OK"
-        self.greylist = 0
 
     async def handle_MAIL(self, _server, _session, envelope, address, options):  # noqa: N802
         if self.mail.startswith("2"):
@@ -87,9 +86,6 @@ class Handler:
         return self.mail
 
     async def handle_RCPT(self, _server, _session, envelope, address, _options):  # noqa: N802
-        if self.greylist:
-            self.greylist -= 1
-            return "451 4.7.1 greylisted, come back later"
         if self.rcpt.startswith("2"):
             envelope.rcpt_tos.append(address)
         return self.rcpt
@@ -130,30 +126,6 @@ async def smtp_server(handler=None, **options):
             if connection.transport is not None:
                 connection.transport.abort()
         await asyncio.sleep(0)  # let the connections close before the loop
-
-
-@contextlib.asynccontextmanager
-async def raw_server(converse):
-    """Run a server that calls `converse(reader, writer)` for each connection. Yields its port."""
-    tasks = set()
-
-    async def connected(reader, writer):
-        tasks.add(asyncio.current_task())
-        try:
-            await converse(reader, writer)
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
-
-    server = await asyncio.start_server(connected, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def converse(reader, writer, *, until):

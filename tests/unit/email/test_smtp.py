@@ -1,8 +1,6 @@
 """Sending to mail servers that accept, refuse, hang, or do not speak SMTP."""
 
 import asyncio
-import email
-import email.policy
 import functools
 import logging
 import time
@@ -15,24 +13,10 @@ from tests.unit.email.conftest import GUEST
 from tests.unit.email.mail_servers import (
     Handler,
     converse,
-    pass_time,
-    raw_server,
     settle,
     smtp_server,
 )
-
-
-async def test_a_real_server_receives_the_letter(deliver):
-    async with smtp_server() as (port, handler):
-        outcome, row, _ = await deliver(port)
-
-    assert outcome == "sent"
-    assert row.state == "sent"
-    (envelope,) = handler.envelopes
-    assert envelope.mail_from == "table@riad.example"
-    assert envelope.rcpt_tos == [GUEST]
-    letter = email.message_from_bytes(envelope.content, policy=email.policy.default)
-    assert not letter.defects
+from tests.webhooks.receivers import a_server
 
 
 @pytest.mark.parametrize(
@@ -66,27 +50,6 @@ async def test_what_a_server_refuses_decides_between_giving_up_and_coming_back(
     assert GUEST not in caplog.text
 
 
-async def test_a_greylisting_server_gets_the_letter_a_minute_later(deliver, clock, letter_row):
-    async with smtp_server() as (port, handler):
-        handler.greylist = 1
-        outcome, row, email_worker = await deliver(port)
-        assert (outcome, row.state) == ("failed", "waiting")
-
-        await pass_time(email_worker, clock, 60)
-
-    assert letter_row(row.id).state == "sent"
-    assert len(handler.envelopes) == 1
-
-
-async def test_no_server_at_the_port_fails_at_once_and_waits(deliver):
-    async with smtp_server() as (port, _):
-        pass
-
-    outcome, row, _ = await deliver(port, answer_within=60)
-
-    assert (outcome, row.state) == ("failed", "waiting")
-
-
 async def http(_reader, writer):
     writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
     await writer.drain()
@@ -98,7 +61,7 @@ async def http(_reader, writer):
     ids=["http", "greeting", "data", "body"],
 )
 async def test_a_server_that_ends_mid_way_has_not_taken_the_letter(deliver, server):
-    async with raw_server(server) as port:
+    async with a_server(server) as port:
         outcome, row, _ = await deliver(port)
 
     assert (outcome, row.state) == ("failed", "waiting")
@@ -134,6 +97,7 @@ async def test_an_international_address_travels_with_smtputf8_or_not_at_all(deli
     async with smtp_server() as (port, handler):
         outcome, _, _ = await deliver(port, recipient="zoë@guest.example")
     assert outcome == "sent"
+    assert handler.envelopes[0].mail_from == "table@riad.example"
     assert handler.envelopes[0].rcpt_tos == ["zoë@guest.example"]
     assert "SMTPUTF8" in handler.envelopes[0].mail_options
 
@@ -148,7 +112,7 @@ async def test_a_server_that_accepts_and_says_nothing_is_given_five_seconds_in_t
     async def silent(reader, _writer):
         await reader.read()
 
-    async with raw_server(silent) as port:
+    async with a_server(silent) as port:
         before = time.monotonic()
         outcome, row, _ = await deliver(port)
         took = time.monotonic() - before
@@ -158,7 +122,7 @@ async def test_a_server_that_accepts_and_says_nothing_is_given_five_seconds_in_t
 
 
 async def test_a_server_that_hangs_at_the_goodbye_has_taken_the_letter(deliver):
-    async with raw_server(lambda r, w: converse(r, w, until="accepted")) as port:
+    async with a_server(lambda r, w: converse(r, w, until="accepted")) as port:
         outcome, row, _ = await deliver(port)
 
     assert (outcome, row.state) == ("sent", "sent")
@@ -169,7 +133,7 @@ async def test_a_server_that_hangs_over_a_letter_is_left_in_the_end(deliver):
         await converse(reader, writer, until="body")
         await reader.read()
 
-    async with raw_server(swallow) as port:
+    async with a_server(swallow) as port:
         outcome, row, email_worker = await deliver(
             port, answer_within=0.1, deadlines={"data_within": 0.5}
         )

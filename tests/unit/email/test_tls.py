@@ -1,54 +1,26 @@
 import base64
+import functools
 import ssl
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from aiosmtpd.smtp import AuthResult
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from appliance.core.settings import MailSettings
 from appliance.email.rendering import render_email
 from appliance.email.smtp import SmtpSender, Undelivered
+from tests.promises.webhooks.test_certificates import Certificate
 from tests.unit.email.mail_servers import converse, smtp_server
 from tests.webhooks.receivers import a_server
 
 
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    """A certificate for `localhost` and its key, in one file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    path = tmp_path_factory.mktemp("tls") / "localhost.pem"
-    path.write_bytes(
-        certificate.public_bytes(serialization.Encoding.PEM)
-        + key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    return path
+def certificate():
+    return Certificate("localhost")
 
 
 @pytest.fixture
 def server_tls(certificate):
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    return context
+    return certificate.context()
 
 
 @pytest.fixture
@@ -70,7 +42,7 @@ async def test_starttls_protects_the_sign_in_and_the_letter(server_tls, certific
 
     options = {"tls_context": server_tls, "require_starttls": True, "auth_required": True,
                "authenticator": check}  # fmt: skip
-    trust = ssl.create_default_context(cafile=certificate)
+    trust = ssl.create_default_context(cadata=certificate.pem)
     async with smtp_server(**options) as (port, handler):
         settings = settings_for(port, "starttls", user="box", password="secret")
         await SmtpSender(settings, trust).send(message)
@@ -91,7 +63,7 @@ async def test_starttls_protects_the_sign_in_and_the_letter(server_tls, certific
 async def test_a_certificate_that_nobody_vouches_for_or_of_another_name_is_refused(
     server_tls, certificate, message, host, trusted
 ):
-    trust = ssl.create_default_context(cafile=certificate if trusted else None)
+    trust = ssl.create_default_context(cadata=certificate.pem if trusted else None)
     async with smtp_server(tls_context=server_tls) as (port, handler):
         with pytest.raises(Undelivered) as refused:
             await SmtpSender(settings_for(port, "starttls", host=host), trust).send(message)
@@ -109,17 +81,9 @@ async def test_starttls_that_the_server_does_not_offer_is_never_done_without(mes
 
 
 async def test_tls_from_the_first_byte_is_spoken_and_verified(server_tls, certificate, message):
-    taken = []
-
-    async def serve(reader, writer):
-        try:
-            await converse(reader, writer, until="accepted")
-        finally:
-            taken.append(True)
-            writer.close()
-
+    serve = functools.partial(converse, until="accepted")
     async with a_server(serve, ssl=server_tls) as port:
-        trust = ssl.create_default_context(cafile=certificate)
+        trust = ssl.create_default_context(cadata=certificate.pem)
         await SmtpSender(settings_for(port, "tls"), trust).send(message)
         with pytest.raises(Undelivered) as refused:
             await SmtpSender(settings_for(port, "tls")).send(message)

@@ -2,8 +2,7 @@ import pytest
 
 from appliance.alerts import list_alerts
 from appliance.email.worker import EmailWorker, record_email_attempt
-from appliance.reservations.email_queue import Outcome, find_email
-from tests.unit.email.conftest import a_letter_in
+from appliance.reservations.email_queue import Outcome
 from tests.unit.email.mail_servers import Handler, pass_time, settle, smtp_server
 
 MINUTE = 60
@@ -61,17 +60,14 @@ async def test_an_erased_recipient_is_written_to_no_more(
     assert mailbox.messages == []
 
 
-async def test_the_test_environment_keeps_its_letters_and_says_sent(
-    kept_environment, clock, mailbox
+async def test_a_letter_that_is_kept_is_said_to_be_sent_and_is_not(
+    email_worker, a_letter, mailbox, letter_row
 ):
-    email_worker = EmailWorker(kept_environment, mailbox)
-    await email_worker.start()
-    letter_id = await kept_environment.database.write(a_letter_in, keep=True)
+    letter_id = await a_letter(keep=True)
 
     assert await email_worker.send_now(letter_id) == "sent"
-    assert kept_environment.database.peek(find_email, letter_id).state == "kept"
+    assert letter_row(letter_id).state == "kept"
     assert mailbox.messages == []
-    await email_worker.close()
 
 
 @pytest.fixture

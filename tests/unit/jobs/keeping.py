@@ -72,18 +72,3 @@ class World:
 
     async def get(self, reservation_id):
         return await self.database.read(get_reservation, reservation_id)
-
-    async def history(self, reservation_id):
-        return await self.database.read(
-            lambda reader: list(
-                reader.rows(
-                    "SELECT what, actor FROM history WHERE reservation_id = :id ORDER BY seq",
-                    {"id": reservation_id},
-                )
-            )
-        )
-
-    async def events(self):
-        return await self.database.read(
-            lambda reader: [row[0] for row in reader.rows("SELECT type FROM event ORDER BY seq")]
-        )

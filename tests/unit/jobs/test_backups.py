@@ -7,15 +7,11 @@ import pytest
 from appliance.alerts import Alert, list_alerts, put_alert
 from appliance.backup.catalogue import list_backups, read_record, write_record
 from appliance.backup.copies import Copier, CopyRecord, UnusableCopy
-from appliance.backup.recovery_key import recovery_key_file
 from appliance.backup.targets import TargetError
 from appliance.core.data_directory import DataDirectory
-from appliance.core.errors import OperatorError
 from appliance.jobs.nightly import (
     BACKUP_TARGET,
     DAMAGED,
-    NEW_KEY,
-    NO_BACKUP,
     BackupCopies,
     FrequentBackups,
     NightlyWork,
@@ -102,29 +98,6 @@ async def test_a_damaged_database_is_not_backed_up(frequent, box):
     box.clock.advance(15 * MINUTE)
 
     assert await due_in(frequent, box) is None
-
-
-async def test_one_that_fails_is_an_alert_until_one_is_made(frequent, box, tmp_path):
-    await book(box)
-    (tmp_path / "backups").rename(tmp_path / "away")
-    (tmp_path / "backups").write_text("in the way")
-
-    with pytest.raises(OperatorError):
-        await frequent.back_up()
-    assert [alert.name for alert in await box.live.database.read(list_alerts)] == [NO_BACKUP]
-
-    (tmp_path / "backups").unlink()
-    await frequent.back_up()
-    assert await box.live.database.read(list_alerts) == []
-
-
-async def test_a_lost_recovery_key_is_an_alert_after_the_next_backup(frequent, box, tmp_path):
-    await book(box)
-    recovery_key_file(DataDirectory(tmp_path)).unlink()
-
-    await frequent.back_up()
-
-    assert await alerts_of(box) == [NEW_KEY]
 
 
 async def test_it_does_not_run_while_the_nightly_jobs_do(frequent):

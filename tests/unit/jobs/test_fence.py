@@ -183,34 +183,19 @@ async def test_a_copy_that_does_not_reach_the_target_stays_unconfirmed(world, co
     assert world.marker == copied
 
 
-@pytest.mark.proves("S35")
-async def test_a_box_whose_place_was_taken_does_not_start(world):
-    world.take_place()
-
-    with pytest.raises(Fenced):
-        await world.watch.check_at_start()
-
-    assert world.marker.installation == world.later().installation, "nothing was written"
-    assert await world.alerts() == [FENCED]
-
-
-async def test_a_running_box_stops_when_its_place_is_taken(world):
+@pytest.mark.parametrize("told_by", ["target", "network"])
+async def test_a_running_box_stops_when_its_place_is_taken(world, told_by):
     await world.watch.check_at_start()
-    world.take_place()
+    if told_by == "target":
+        world.take_place()
+    else:
+        world.shelf.trouble = "nas.example did not answer"
+        world.others = [world.later()]
 
     await world.watch.check()
 
     assert len(world.fenced) == 1
     assert await world.alerts() == [FENCED]
-
-
-async def test_a_box_finds_the_other_on_the_network_without_a_target(world):
-    world.shelf.trouble = "nas.example did not answer"
-    world.others = [world.later()]
-
-    await world.watch.check()
-
-    assert len(world.fenced) == 1
 
 
 async def test_an_earlier_box_on_the_network_stops_nothing(world):
@@ -221,38 +206,34 @@ async def test_an_earlier_box_on_the_network_stops_nothing(world):
     assert world.fenced == []
 
 
-async def test_a_fault_on_the_network_does_not_hide_what_the_target_says(world, monkeypatch):
-    async def fail(_key, _own):
-        raise RuntimeError("mDNS")
+async def fail(*_):
+    raise RuntimeError("mDNS")
 
-    monkeypatch.setattr(world.watch, "_look", fail)
-    world.take_place()
+
+async def hang(*_):
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("told_by", ["target", "network"])
+async def test_a_fault_of_the_one_does_not_hide_what_the_other_says(world, monkeypatch, told_by):
+    if told_by == "target":
+        monkeypatch.setattr(world.watch, "_look", fail)
+        world.take_place()
+    else:
+        monkeypatch.setattr(world.watch, "_exchange", hang)
+        world.others = [world.later()]
 
     with pytest.raises(Fenced):
         await world.watch.check_at_start()
 
 
-async def test_a_target_that_never_answers_does_not_hide_what_the_network_says(world, monkeypatch):
-    async def hang(*_):
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(world.watch, "_exchange", hang)
-    world.others = [world.later()]
-
-    with pytest.raises(Fenced):
-        await world.watch.check_at_start()
-
-
-@pytest.mark.parametrize("trouble", ["target", "network"])
+@pytest.mark.parametrize("trouble", ["target", "network", "network that hangs"])
 async def test_no_other_fault_keeps_a_box_from_serving(world, trouble, monkeypatch):
+    monkeypatch.setattr("appliance.jobs.fence._START_SECONDS", 0.5)
     if trouble == "target":
         world.shelf.trouble = "nas.example did not answer"
     else:
-
-        async def fail(_key, _own):
-            raise RuntimeError("mDNS")
-
-        monkeypatch.setattr(world.watch, "_look", fail)
+        monkeypatch.setattr(world.watch, "_look", fail if trouble == "network" else hang)
 
     await world.watch.check_at_start()
 
@@ -260,25 +241,14 @@ async def test_no_other_fault_keeps_a_box_from_serving(world, trouble, monkeypat
     assert await world.alerts() == []
 
 
-async def test_a_target_that_never_answers_delays_the_start_and_no_more(world, monkeypatch):
-    monkeypatch.setattr("appliance.jobs.fence._START_SECONDS", 0.05)
-
-    async def hang(_key, _own):
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(world.watch, "_look", hang)
-
-    await world.watch.check_at_start()
-
-    assert world.fenced == []
-
-
 @pytest.mark.proves("S35")
-async def test_a_fenced_box_stays_so_without_a_network_until_it_takes_over(world, clock):
+async def test_a_box_whose_place_was_taken_does_not_start_until_it_takes_over(world, clock):
     world.take_place()
     with pytest.raises(Fenced):
         await world.watch.check_at_start()
     other = world.later().installation
+    assert world.marker.installation == other, "nothing was written"
+    assert await world.alerts() == [FENCED]
     world.shelf.trouble = "nas.example did not answer"
 
     with pytest.raises(Fenced, match=r"192\.168\.1\.9"):

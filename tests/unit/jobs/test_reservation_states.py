@@ -12,6 +12,7 @@ from appliance.reservations.change import cancel
 from appliance.venue.model import Venue, evening_end
 from tests.builders import TONIGHT, table_id
 from tests.unit.jobs.keeping import END_OF_TONIGHT, World
+from tests.unit.rows import events, history
 
 CASABLANCA = newest_zone_database().zone("Africa/Casablanca")
 VENUE = Venue("v", "Riad", "riad", "active", "free", auto_confirm=True, request_expiry_hours=24,
@@ -29,7 +30,9 @@ async def world(box, clock):
 @pytest.mark.proves(
     "decision: What becomes of a confirmed reservation?", "decision: Does completion send an event?"
 )
-async def test_a_confirmed_reservation_is_completed_when_its_evening_ends_and_no_event_tells(world):
+async def test_a_confirmed_reservation_is_completed_when_its_evening_ends_and_no_event_tells(
+    world, box
+):
     id_ = await world.enter()
     await world.start()
 
@@ -37,8 +40,8 @@ async def test_a_confirmed_reservation_is_completed_when_its_evening_ends_and_no
 
     assert format_instant(world.clock.now()) == END_OF_TONIGHT
     assert (await world.get(id_)).status == "completed"
-    assert await world.history(id_) == [("created", "staff:1"), ("completed", "box")]
-    assert await world.events() == ["reservation.created"]
+    assert history(box) == [("created", "staff:1"), ("completed", "box")]
+    assert events(box) == []
 
 
 async def test_an_evening_to_come_and_a_cancelled_guest_are_left_alone(world):
@@ -56,7 +59,7 @@ async def test_an_evening_to_come_and_a_cancelled_guest_are_left_alone(world):
 
 
 @pytest.mark.proves("decision: What becomes of a request?")
-async def test_an_unanswered_request_is_declined_with_its_event_and_frees_the_table(world):
+async def test_an_unanswered_request_is_declined_with_its_event_and_frees_the_table(world, box):
     id_ = await world.request(date=date(2026, 11, 28))
     await world.start()
     assert world.timer.seconds == 24 * 3600
@@ -64,8 +67,8 @@ async def test_an_unanswered_request_is_declined_with_its_event_and_frees_the_ta
     await world.wait_for_the_timer()
 
     assert (await world.get(id_)).status == "declined"
-    assert await world.history(id_) == [("created", "guest"), ("declined", "box")]
-    assert await world.events() == ["reservation.created", "reservation.declined"]
+    assert history(box) == [("created", "guest"), ("declined", "box")]
+    assert events(box) == ["reservation.declined"]
     await world.enter(date=date(2026, 11, 28))
 
 
@@ -114,31 +117,6 @@ async def test_more_than_a_batch_is_done_in_one_go(world, monkeypatch):
     assert await world.database.read(find_next_due) == parse_instant("2026-12-22T06:00:00Z")
 
 
-async def test_a_booking_made_later_moves_the_timer_and_a_thousand_move_it_once(world):
-    await world.start()
-
-    for n in range(10):
-        await world.enter(date=date(2026, 11, 22) + timedelta(days=n))
-
-    assert world.timer.set_times == 1
-    assert world.timer.seconds == 1.0
-    await world.wait_for_the_timer()
-    assert world.timer.seconds == pytest.approx(35 * 3600 - 1)
-
-
-async def test_a_database_that_refuses_is_asked_again_soon(world, monkeypatch):
-    id_ = await world.enter()
-    world.clock.set("2026-11-23T12:00:00Z")
-    monkeypatch.setattr("appliance.database.database.QUEUE_LIMIT", 0)
-
-    await world.start()
-    assert world.timer.seconds == 2
-
-    monkeypatch.undo()
-    await world.wait_for_the_timer()
-    assert (await world.get(id_)).status == "completed"
-
-
 async def test_a_change_of_the_venues_clock_between_due_and_done_does_not_spin(world):
     """In the hour that comes twice, the evening is over by one reading and not by the other."""
     await world.database.write(lambda tx: tx.execute("UPDATE venue SET evening_ends_at = '01:30'"))
@@ -166,22 +144,3 @@ def test_what_is_due_by_one_reckoning_is_done_by_the_other(milliseconds, ends):
 
     assert evening_end(last, CASABLANCA, ends) <= milliseconds
     assert evening_end(last + timedelta(days=1), CASABLANCA, ends) > milliseconds
-
-
-async def test_by_a_doubtful_clock_no_evening_ends_and_no_request_expires(box, clock):
-    trusted = False
-    world = World(box.live, clock, lambda: trusted)
-    confirmed = await world.enter()
-    requested = await world.request(date=date(2026, 11, 28))
-    world.clock.set("2027-11-21T19:00:00Z")
-
-    await world.start()
-    assert (await world.get(confirmed)).status == "confirmed"
-    assert (await world.get(requested)).status == "requested"
-    assert world.timer.seconds == 2
-
-    trusted = True
-    await world.wait_for_the_timer()
-    assert (await world.get(confirmed)).status == "completed"
-    assert (await world.get(requested)).status == "declined"
-    await world.scheduler.close()

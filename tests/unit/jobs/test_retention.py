@@ -25,24 +25,14 @@ class World:
         self.environment, self.database, self.clock = environment, environment.database, clock
         self.may_expire = True
 
-    async def prepare(self):
-        endpoint, _ = await self.database.write(
-            register_endpoint,
-            self.environment.keyring,
-            "https://partner.example/hook",
-            ("webhook.test",),
-        )
-        self.endpoint_id = endpoint.id
-
-    async def add(self, state, days, *, attempts=1, excerpt="ok", count=1, reservation_id=None):
+    async def add(self, state, days, *, attempts=1, excerpt="ok", count=1):
         """Deliveries that ended, or were tried last, so many days ago."""
-        await self.database.write(self._add, state, days, attempts, excerpt, count, reservation_id)
+        await self.database.write(self._add, state, days, attempts, excerpt, count)
 
-    def _add(self, tx, state, days, attempts, excerpt, count, reservation_id):
+    def _add(self, tx, state, days, attempts, excerpt, count):
         at = tx.now - days * DAY_MS
         for _ in range(count):
-            event = tx.insert("event", {"type": "reservation.created", "occurred_at": at,
-                                        "reservation_id": reservation_id})  # fmt: skip
+            event = tx.insert("event", {"type": "reservation.created", "occurred_at": at})
             seq = tx.insert(
                 "delivery",
                 {"id": tx.new_id(), "endpoint_id": self.endpoint_id, "event_seq": event,
@@ -71,7 +61,8 @@ class World:
 async def world(box, clock, monkeypatch):
     monkeypatch.setattr("appliance.jobs.nightly._PAUSE_SECONDS", 0)
     made = World(box.live, clock)
-    await made.prepare()
+    arguments = (register_endpoint, box.live.keyring, "https://partner.example/", ("webhook.test",))
+    made.endpoint_id = (await box.live.database.write(*arguments))[0].id
     return made
 
 
@@ -115,7 +106,7 @@ async def test_the_newest_attempts_within_rows_and_megabytes_are_kept(world, lef
         await world.add("delivered", day, count=2, excerpt="x" * size)
     for _ in range(left):
         world.clock.milliseconds += 1
-        await world.database.write(world._add, "delivered", 1, 1, "x" * size, 1, None)
+        await world.add("delivered", 1, excerpt="x" * size)
 
     await world.forget()
 

@@ -5,16 +5,11 @@ from dataclasses import replace
 import pytest
 
 from appliance.core.errors import (
-    ChangedMeanwhile,
-    CustomerNameRequired,
     GuestsOutOfRange,
-    InvalidEmail,
     TableNotFound,
     TableTaken,
-    ValidationError,
     WrongState,
 )
-from appliance.door.guest_pass import pass_text
 from appliance.privacy import find_reservations_of
 from appliance.reservations.change import (
     Amendment,
@@ -51,53 +46,12 @@ def happened(box):
     return [what for what, _ in history(box)]
 
 
-async def test_an_amendment_changes_what_it_says_and_is_remembered(box, booked):
-    after = await amend(box, booked, guests=3, notes="Window, please", vip=True)
-
-    assert (after.guests, after.notes, after.vip) == (3, "Window, please", 1)
-    assert after.version == booked.version + 1
-    assert happened(box) == ["created", "amended"]
-
-
-async def test_who_saw_an_older_version_overwrites_nothing(box, booked):
-    await amend(box, booked, guests=3)
-
-    with pytest.raises(ChangedMeanwhile):
-        await amend(box, booked, guests=4)
-
-    assert (await amend(box, booked, seen=booked.version + 1)).guests == 2
-
-
-@pytest.mark.parametrize(
-    ("changes", "refusal"),
-    [
-        ({"guests": 99}, GuestsOutOfRange),
-        ({"guests": 0}, GuestsOutOfRange),
-        ({"customer_name": " "}, CustomerNameRequired),
-        ({"customer_name": "x" * 201}, ValidationError),
-        ({"customer_email": "nobody"}, InvalidEmail),
-        ({"customer_phone": "12"}, ValidationError),
-        ({"notes": "x" * 501}, ValidationError),
-    ],
-)
-async def test_what_could_not_be_booked_cannot_be_amended_to(box, booked, changes, refusal):
-    with pytest.raises(refusal):
-        await amend(box, booked, **changes)
+@pytest.mark.parametrize("guests", [0, 99])
+async def test_no_party_is_amended_to_what_its_table_does_not_seat(box, booked, guests):
+    with pytest.raises(GuestsOutOfRange):
+        await amend(box, booked, guests=guests)
 
     assert happened(box) == ["created"]
-
-
-async def test_a_party_moves_to_another_table_and_keeps_its_pass(box, booked):
-    def shown(tx, reservation_id):
-        return pass_text(tx, box.live.keyring, "live", booked)
-
-    before = await box.live.database.read(shown, booked.id)
-    after = await box.live.database.write(move_to_table, booked.id, table_id("T2"), actor=BY)
-
-    assert after.table_id == table_id("T2")
-    assert (after.pass_id, after.generation) == (booked.pass_id, booked.generation)
-    assert await box.live.database.read(shown, booked.id) == before
-    assert happened(box) == ["created", "moved"]
 
 
 async def test_nobody_is_moved_onto_somebody_else(box, booked):
@@ -153,3 +107,4 @@ async def test_it_is_stored_with_0_to_9_whoever_writes_it_down(box):
     assert await box.live.database.read(find_reservations_of, None, TYPED) == [made.id]
     assert amended.customer_phone == "+212 600 000 008"
     assert corrected.customer_phone == STORED
+    assert happened(box) == ["created", "amended", "amended"]

@@ -23,13 +23,6 @@ def find(holds, slot, *, bookable=True):
     return found.available, found.blocked_by
 
 
-def test_a_table_is_blocked_in_the_slot_that_is_held_and_in_no_other():
-    hold = ("T1", *interval(DINNER, ENDS_AT), "partner")
-
-    assert find([hold], DINNER) == (False, "partner")
-    assert find([hold], LATE) == (True, None)
-
-
 @pytest.mark.proves("decision: A table that is not bookable?")
 def test_a_table_that_cannot_be_booked_is_not_available_and_blocked_by_nobody():
     assert find([], DINNER, bookable=False) == (False, None)

@@ -5,11 +5,11 @@ from datetime import UTC, date, datetime, time, timedelta
 import pytest
 
 from appliance.box import Box
-from appliance.core.errors import FormUsed, InvalidSlot, TableTaken, VenueClosed
+from appliance.core.errors import FormUsed, InvalidSlot, TableTaken
 from appliance.reservations.create import ANY_TABLE, book, enter_by_staff, enter_for_guest
 from appliance.reservations.rows import update_reservation
 from tests.builders import TONIGHT, a_booking, table_id
-from tests.unit.rows import events, execute, read
+from tests.unit.rows import events, execute
 
 
 async def set_house(box: Box, mode: str, *, auto_confirm: bool, hours: int = 24) -> None:
@@ -70,39 +70,6 @@ async def test_what_staff_write_down_is_confirmed_at_once(box: Box, mode: str):
 
     assert (found.status, found.source) == ("confirmed", "manual")
     assert events(box) == []
-
-
-@pytest.mark.proves("decision: How does a guest's own booking begin?")
-async def test_an_unanswered_request_and_an_unpaid_booking_hold_their_table(box: Box):
-    await set_house(box, "free", auto_confirm=False)
-    await box.live.database.write(enter_for_guest, a_booking())
-    await set_house(box, "prepaid", auto_confirm=False)
-    await box.live.database.write(enter_for_guest, a_booking(slot="22:00"))
-
-    for slot in ("19:30", "22:00", None):
-        with pytest.raises(TableTaken):
-            await box.live.database.write(enter_by_staff, a_booking(slot=slot), actor="staff:x")
-
-
-@pytest.mark.parametrize("writer", ["guest", "staff"])
-@pytest.mark.parametrize(
-    "changes", [{}, {"slot": "22:00"}, {"guests": 4}, {"customer_name": "Karim Alaoui"}]
-)
-async def test_a_form_sent_twice_books_once_and_refuses_to_say_something_else(box, writer, changes):
-    def send(tx, **changes):
-        booking = a_booking(idempotency_key="form", **changes)
-        if writer == "guest":
-            return book(tx, booking)
-        return enter_by_staff(tx, booking, actor="staff:x")
-
-    first = await box.live.database.write(send)
-
-    if changes:
-        with pytest.raises(FormUsed):
-            await box.live.database.write(send, **changes)
-    else:
-        assert await box.live.database.write(send) == first
-    assert len(read(box, "SELECT 1 FROM event")) == 1
 
 
 @pytest.mark.parametrize("options", [{"vip": True}, {"notify": True}])
@@ -174,17 +141,3 @@ async def test_a_slot_is_booked_until_it_begins_and_the_evening_until_its_last(
         booked = True
 
     assert booked is is_booked
-
-
-async def test_a_closing_day_is_refused_for_a_table_and_for_any(box):
-    await box.live.database.write(
-        lambda tx: tx.insert(
-            "closing_day",
-            {"id": tx.new_id(), "first_day": TONIGHT, "last_day": TONIGHT, "reason": ""},
-        )
-    )
-
-    for number, table in enumerate((table_id("T1"), ANY_TABLE)):
-        with pytest.raises((VenueClosed, TableTaken)):
-            await box.live.database.write(book, a_wish(number, table_id=table))
-    assert read(box, "SELECT 1 FROM event") == []

@@ -3,7 +3,6 @@
 import asyncio
 from datetime import date
 
-import apsw
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as profile
@@ -29,6 +28,8 @@ from appliance.reservations.rows import get_reservation, list_holds, update_rese
 from tests.builders import TONIGHT, a_booking, table_id
 from tests.clocks import StoppedClock
 from tests.conftest import opened_box
+from tests.unit.arrivals import add_reservation
+from tests.unit.rows import execute, history, read
 
 SATURDAY, SUNDAY = date(2026, 11, 21), date(2026, 11, 22)
 NOWHERE = "2f1c8d5e-0000-4000-8000-000000000000"
@@ -38,10 +39,6 @@ SLOTS = ("19:30", "22:00", "21:00", "16:00", None)
 def grant_it(tx: Transaction, **changes) -> str:
     issued = grant(tx, a_booking(**changes), source="manual", status="confirmed", actor="staff:x")
     return issued.reservation_id
-
-
-async def execute(box: Box, sql: str, **values) -> None:
-    await box.live.database.write(lambda tx: tx.execute(sql, values))
 
 
 def add_slot(tx: Transaction, start: str, end: str) -> None:
@@ -60,12 +57,8 @@ async def test_a_granted_reservation_is_announced_and_has_a_history_and_a_pass(b
     assert (found.date, found.slot, found.starts, found.ends) == (TONIGHT, "19:30", 1170, 1320)
     assert (found.status, found.source, found.arrived) == ("confirmed", "manual", 0)
     assert len(found.pass_id) == 8
-    rows = box.live.database.peek(
-        lambda reader: list(reader.rows("SELECT what, actor FROM history"))
-    )
-    assert rows == [("created", "staff:x")]
-    events = box.live.database.peek(lambda reader: list(reader.rows("SELECT type FROM event")))
-    assert events == [("reservation.created",)]
+    assert history(box) == [("created", "staff:x")]
+    assert read(box, "SELECT type FROM event") == [("reservation.created",)]
 
 
 @pytest.mark.proves("decision: In which order is a body checked?")
@@ -93,25 +86,7 @@ async def test_refusals_come_in_the_decided_order_and_leave_no_trace(box: Box):
     assert await box.live.database.write(grant_it, **wish)
 
     counts = "SELECT (SELECT count(*) FROM reservation), (SELECT count(*) FROM event)"
-    assert box.live.database.peek(lambda reader: reader.row(counts)) == (2, 2)
-
-
-@pytest.mark.proves("interface 7: GUESTS_OUT_OF_RANGE", "interface 8: guests")
-@pytest.mark.parametrize(("guests", "fits"), [(1, False), (2, True), (4, True), (5, False)])
-async def test_a_party_is_within_the_capacity_of_its_table(box: Box, guests: int, fits: bool):
-    if fits:
-        await box.live.database.write(grant_it, guests=guests)
-    else:
-        with pytest.raises(GuestsOutOfRange, match="seats 2 to 4 guests"):
-            await box.live.database.write(grant_it, guests=guests)
-
-
-@pytest.mark.proves("decision: Which slots are valid?")
-async def test_a_slot_is_granted_on_its_own_weekdays_alone(box: Box):
-    with pytest.raises(InvalidSlot):
-        await box.live.database.write(grant_it, slot="12:00", date=SATURDAY)
-
-    await box.live.database.write(grant_it, slot="12:00", date=SUNDAY)
+    assert read(box, counts) == [(2, 2)]
 
 
 @pytest.mark.proves("decision: Which states block a table?")
@@ -219,31 +194,18 @@ async def test_one_table_is_granted_exactly_where_the_model_has_it_free(box: Box
 # The schema alone, with the code's own check left out.
 
 
-def insert_directly(tx: Transaction, starts: int, ends: int, **changes) -> str:
-    id_ = tx.new_id()
-    tx.insert(
-        "reservation",
-        {"id": id_, "status": "confirmed", "source": "manual", "table_id": table_id("T1"),
-         "date": TONIGHT, "starts": starts, "ends": ends, "guests": 2,
-         "pass_id": tx.tokens.random_bytes(8), "link_expires_at": 0, "created_at": tx.now,
-         "updated_at": tx.now, **changes},
-    )  # fmt: skip
-    return id_
-
-
 OVERLAPS = [(1170, 1320), (1000, 1171), (1319, 1400), (1200, 1300), (0, 2880)]
 
 
 @pytest.mark.proves("decision: When do two reservations conflict?")
 @pytest.mark.parametrize(("starts", "ends"), OVERLAPS)
 async def test_the_schema_refuses_an_overlapping_insert(box: Box, starts: int, ends: int):
-    await box.live.database.write(insert_directly, 1170, 1320)
+    await box.live.database.write(add_reservation, starts=1170, ends=1320)
 
-    with pytest.raises(apsw.ConstraintError):
-        await box.live.database.write(insert_directly, starts, ends)
+    with pytest.raises(TableTaken):
+        await box.live.database.write(add_reservation, starts=starts, ends=ends)
 
-    count = "SELECT count(*) FROM reservation"
-    assert box.live.database.peek(lambda reader: reader.value(count)) == 1
+    assert read(box, "SELECT count(*) FROM reservation") == [(1,)]
 
 
 @pytest.mark.proves("decision: When do two reservations conflict?")
@@ -260,11 +222,11 @@ async def test_the_schema_refuses_an_overlapping_insert(box: Box, starts: int, e
 async def test_the_schema_refuses_a_change_that_would_overlap(
     box: Box, starts: int, ends: int, before: dict, change: dict
 ):
-    await box.live.database.write(insert_directly, 1170, 1320)
-    id_ = await box.live.database.write(insert_directly, starts, ends, **before)
+    await box.live.database.write(add_reservation, starts=1170, ends=1320)
+    other = await box.live.database.write(add_reservation, starts=starts, ends=ends, **before)
 
     with pytest.raises(TableTaken):
-        await box.live.database.write(update_reservation, id_, **change)
+        await box.live.database.write(update_reservation, other.id, **change)
 
-    unchanged = await box.live.database.read(get_reservation, id_)
+    unchanged = await box.live.database.read(get_reservation, other.id)
     assert all(getattr(unchanged, name) == value for name, value in before.items())

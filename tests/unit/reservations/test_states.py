@@ -2,12 +2,11 @@
 
 import pytest
 
-from appliance.api_keys import find_key, issue_key
 from appliance.box import Box
 from appliance.core.errors import NotFound, UnusualAmount, ValidationError, WrongState
 from appliance.privacy import erase_texts_of
-from appliance.reservations.change import accept, cancel, cancel_own, decline
-from appliance.reservations.create import enter_by_staff, enter_for_guest, reserve
+from appliance.reservations.change import accept, cancel, decline
+from appliance.reservations.create import enter_by_staff, enter_for_guest
 from appliance.reservations.model import STATUSES
 from appliance.reservations.payments import AMOUNT_MAX, record_payment, void_payment
 from appliance.reservations.rows import (
@@ -112,26 +111,6 @@ async def test_what_was_declined_cannot_be_cancelled(box: Box):
     assert events(box) == []
 
 
-async def test_a_partner_cancels_its_own_and_nobody_elses(box: Box):
-    write = box.live.database.write
-    mine, other = [
-        await box.live.database.read(find_key, (await write(issue_key, "live", "P")).id)
-        for _ in range(2)
-    ]
-    await write(reserve, "live", mine, a_booking(slot="22:00", idempotency_key="k"))
-    [(own,)] = read(box, "SELECT id FROM reservation")
-    by_staff = await a_reservation(box)
-
-    for key, id_ in ((other, own), (mine, by_staff), (mine, "nobody")):
-        with pytest.raises(NotFound):
-            await write(cancel_own, key, id_)
-    assert (await box.live.database.read(get_reservation, by_staff)).status == "confirmed"
-    done = await write(cancel_own, mine, own)
-
-    assert done.reservation.status == "cancelled"
-    assert events(box) == ["reservation.cancelled"]
-
-
 async def pay(box: Box, id_: str, amount: int = 200, *, complete: bool = False, sure: bool = False):
     return await box.live.database.write(
         record_payment, id_, amount=amount, method="cash", complete=complete, sure=sure, **STAFF
@@ -140,18 +119,6 @@ async def pay(box: Box, id_: str, amount: int = 200, *, complete: bool = False, 
 
 def payments(box: Box):
     return read(box, "SELECT amount, method, staff_id FROM payment ORDER BY id")
-
-
-@pytest.mark.proves(
-    "decision: What becomes of an unpaid booking?", "decision: When is reservation.confirmed sent?"
-)
-async def test_a_part_of_the_price_makes_it_partial_and_the_rest_confirms_and_announces(box: Box):
-    id_ = await an_unpaid_booking(box)
-
-    assert (await pay(box, id_)).status == "partial"
-    assert (events(box), payments(box)) == ([], [(200, "cash", "x")])
-    assert (await pay(box, id_, 300, complete=True)).status == "confirmed"
-    assert events(box) == ["reservation.confirmed"]
 
 
 @pytest.mark.proves("decision: What becomes of an unpaid booking?")

@@ -66,14 +66,6 @@ def test_an_interval_holds_the_minutes_of_its_slot_and_no_other(slot: Slot, ends
     assert set(range(starts, ends)) == minutes_held(slot, ends_at)
 
 
-@pytest.mark.proves("decision: Slots that cross midnight?")
-@given(SLOTS)
-def test_a_slot_whose_end_is_not_after_its_start_ends_the_next_morning(slot: Slot):
-    _, ends = interval(slot, "00:00")
-
-    assert (ends > 1440) == (slot.end <= slot.start and slot.end != "00:00")
-
-
 @pytest.mark.proves("decision: Which number is which weekday?")
 def test_the_days_of_the_week_count_from_sunday_to_saturday():
     sunday = date(2026, 11, 22)
@@ -124,26 +116,6 @@ def test_exactly_the_minutes_of_a_day_are_slots():
 )
 def test_other_texts_are_no_slots(text: object):
     assert not is_slot(text)
-
-
-@pytest.mark.proves("decision: When is tonight over, and which dates may be booked?")
-@pytest.mark.parametrize(
-    ("now", "day"),
-    [
-        ("2026-11-21T23:59:59Z", "2026-11-21"),
-        ("2026-11-22T00:00:00Z", "2026-11-21"),  # midnight changes nothing
-        ("2026-11-22T05:59:59.999Z", "2026-11-21"),
-        ("2026-11-22T06:00:00Z", "2026-11-22"),
-        ("2026-06-15T04:59:59Z", "2026-06-14"),  # at +01, 05:59:59
-        ("2026-06-15T05:00:00Z", "2026-06-15"),
-        ("2026-09-20T00:30:00Z", "2026-09-19"),  # 01:30, the first time
-        ("2026-09-20T01:30:00Z", "2026-09-19"),  # 01:30, the second
-        ("2026-09-20T05:59:59Z", "2026-09-19"),
-        ("2026-09-20T06:00:00Z", "2026-09-20"),
-    ],
-)
-def test_tonight_is_yesterdays_date_until_the_evening_ends(now: str, day: str):
-    assert tonight(parse_instant(now), CASABLANCA, "06:00").isoformat() == day
 
 
 @pytest.mark.proves("decision: The hour that is lived twice?")

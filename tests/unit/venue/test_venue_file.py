@@ -1,8 +1,6 @@
 from importlib import resources
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from appliance.clock import newest_zone_database
 from appliance.core.errors import OperatorError
@@ -51,14 +49,8 @@ def test_the_file_of_the_demo_is_a_good_one():
         ('slug = "x"\n' + TABLE, "name is missing"),
         ('name = " "\nslug = "x"\n' + TABLE, "name is ' '"),
         ('name = "x"\nslug = "Riad Atlas"\n' + TABLE, "slug is 'Riad Atlas'"),
-        (
-            HEAD + 'status = "closed"\n' + TABLE,
-            "status is 'closed' in the venue file: ",
-        ),
-        (
-            HEAD + 'reservation_mode = "x"\n' + TABLE,
-            "reservation_mode is 'x' in the venue file: ",
-        ),
+        (HEAD + 'status = "closed"\n' + TABLE, "status is 'closed'"),
+        (HEAD + 'reservation_mode = "x"\n' + TABLE, "reservation_mode is 'x'"),
         (HEAD + TABLE + 'name = ""\n', "tables[0].name is ''"),
         (HEAD + "request_expiry_hours = 0\n" + TABLE, "request_expiry_hours is 0"),
         (HEAD + 'currency = "dirham"\n' + TABLE, "currency is 'dirham'"),
@@ -98,9 +90,3 @@ def test_two_slots_may_start_together_on_different_days():
     )
 
     assert [slot.days_of_week for slot in venue.slots] == [(5, 6), (0, 1, 2)]
-
-
-@given(st.text(max_size=200))
-def test_whatever_is_in_the_file_the_answer_is_a_venue_or_a_sentence(text):
-    with pytest.raises(OperatorError):
-        parse(text)
