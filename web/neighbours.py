@@ -16,10 +16,10 @@ from appliance.box import Box
 from appliance.core.network import in_url, is_loopback_host, listens_at, own_interfaces
 from appliance.core.tokens import Tokens
 from appliance.doctor.outside import NONCE_BYTES, PROOF_PATH
+from appliance.http.fetch import get_start
 from appliance.jobs.fence import FenceWatch, Look
 from appliance.scheduler import run_in_daemon_thread
 from appliance.venue.model import get_venue
-from appliance.webhooks.client import get_start
 
 log = logging.getLogger(__name__)
 

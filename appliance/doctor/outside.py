@@ -21,8 +21,9 @@ from appliance.core.tokens import Keyring
 from appliance.database.connection import Reader
 from appliance.doctor.check import NGINX, Check
 from appliance.environment import Environment
+from appliance.http.fetch import get_start
 from appliance.scheduler import Job
-from appliance.webhooks.client import SystemTrust, Trust, get_start
+from appliance.webhooks.client import SystemTrust, Trust
 
 PROOF_PATH = "/.well-known/venuebox"
 NONCE = re.compile(r"[0-9a-f]{32}")

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from appliance.commands.service import find_program, takes_requests
 from appliance.core.errors import OperatorError
+from appliance.http.fetch import get_start
 from appliance.release import (
     HEAD_BYTES,
     INTERRUPTED,
@@ -23,7 +24,7 @@ from appliance.release import (
     request_update,
 )
 from appliance.staff.audit_log import record_audit
-from appliance.webhooks.client import SystemTrust, Trust, get_start
+from appliance.webhooks.client import SystemTrust, Trust
 from web.portal.cookies import BOX, LIVE
 from web.portal.forms import Form
 from web.portal.guard import actor_of
