@@ -138,13 +138,17 @@ class Scheduler:
         self._look_again = True
         while self._look_again:
             self._look_again = False
-            waits = [await self._start_if_due(job) for job in self._jobs if job.task is None]
+            times = [await self._start_if_due(job) for job in self._jobs if job.task is None]
         self._looking = None
         if not self._settling:
-            self._set(min((wait for wait in waits if wait is not None), default=None))
+            due_at = min((time for time in times if time is not None), default=None)
+            self._set(None if due_at is None else due_at - self._clock.monotonic())
 
     async def _start_if_due(self, job: Job) -> float | None:
-        """Start the job if it is due. Otherwise return the seconds until it is due, if known."""
+        """Start the job if it is due. Otherwise return the monotonic time when it is due, if any.
+
+        Reading the other jobs' due times takes a while, which must not make this job late.
+        """
         due: int | None = 0
         try:
             due = await job.database.read(job.next_due)
@@ -154,10 +158,10 @@ class Scheduler:
                 job.fail(self._clock.monotonic())
         if due is None:
             return None
-        until_retry = job.not_before - self._clock.monotonic()
-        wait = max((due - self._clock.now()) / 1000, until_retry)
-        if wait > 0:
-            return wait
+        now = self._clock.monotonic()
+        due_at = max(now + (due - self._clock.now()) / 1000, job.not_before)
+        if due_at > now:
+            return due_at
         job.task = asyncio.get_running_loop().create_task(self._run(job), name=job.name)
         return None
 

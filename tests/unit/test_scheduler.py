@@ -150,6 +150,17 @@ async def test_one_that_hangs_or_cannot_be_asked_is_in_no_others_way(
     assert hanging.runs == 1
 
 
+async def test_reading_the_other_jobs_due_times_does_not_make_a_job_late(
+    scheduler, timer, work, box, clock
+):
+    slow = Work(box)
+    slow.job.next_due = lambda _: clock.advance(3)
+    work.due_in(5)
+    await started(scheduler, work, slow)
+
+    assert timer.seconds == 2
+
+
 async def test_a_clock_that_is_set_while_a_job_runs_lets_it_run_again_at_once(
     scheduler, timer, work, clock
 ):
