@@ -30,6 +30,9 @@ def mounted(script, folder, *content):
     return (*own_mounts(), "sh", "-c", script, str(folder), *map(str, content))
 
 
+SERVE = ("serve", "--host", "127.0.0.1", "--port", "0")  # at no port that is somebody else's
+
+
 def run(data, *argv, wrapper=()):
     return subprocess.run(
         [*wrapper, PROGRAM, *argv, "--data", str(data)],
@@ -146,7 +149,7 @@ async def test_a_box_that_starts_on_a_full_disk_opens_with_its_reserve_for_the_d
 @pytest.mark.parametrize(
     "argv",
     [
-        ["serve"],
+        SERVE,
         ["key", "list"],
         ["key", "create", "--environment", "live", "--name", "P"],
         ["tls", "renew"],
@@ -180,7 +183,7 @@ def test_on_a_read_only_volume_box_and_commands_change_nothing(tmp_path):
     refused_unchanged(data, create)
     with BoxProcess(data, log=tmp_path / "box.log") as box:  # a killed box leaves a WAL
         pass
-    refused_unchanged(data, ("serve",))
+    refused_unchanged(data, SERVE)
     with box:
         assert venuebox(*listing, data=data)
 
