@@ -116,8 +116,9 @@ def describe_errors() -> str:
         "Errors",
         'Every error response has the body `{"error": <French>, "error_en": <English>, "code": '
         "<CODE>}`. With status 400, the body may also have `field`, the JSON path of the invalid "
-        "member. Programs should check `code`, because the messages may change. Names in braces "
-        "are placeholders for details of the request. The same code has other messages for guests "
+        "member; `VENUE_INACTIVE` has it if only that evening is closed. Programs should check "
+        "`code`, because the messages may change. Names in braces are placeholders for details of "
+        "the request. The same code has other messages for guests "
         "and staff than for partners. Terminals receive them as JSON, and browsers as a page.",
         error_table(kinds),
         "Additional response headers:",
@@ -135,10 +136,10 @@ def refusals(kind: type[ApiError] = ApiError) -> Iterator[type[ApiError]]:
 
 def error_table(kinds: Iterable[type[ApiError]]) -> str:
     ordered = sorted(kinds, key=lambda kind: (kind.status, kind.code, kind.english))
-    rows = [
+    rows = dict.fromkeys(
         (str(kind.status), code(kind.code), plain(kind.english), plain(kind.french))
         for kind in ordered
-    ]
+    )
     return table(("HTTP", "code", "English", "French"), rows)
 
 

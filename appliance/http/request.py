@@ -126,7 +126,7 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     Raises InvalidJson for values other than objects, invalid UTF-8, duplicate members, NaN and
     infinities (including 1e999), lone surrogates, NUL characters, numbers with thousands of digits,
     and more levels of nesting than Python can read. The error states the position of invalid UTF-8
-    or a syntax error, and the name of a duplicate member.
+    or a syntax error, the name of a duplicate member, and what is wrong with a text.
     """
     try:
         text = raw.decode("utf-8")
@@ -139,8 +139,10 @@ def parse_object(raw: bytes) -> dict[str, Any]:
         raise _marked(raw) or json_unreadable("json_syntax", **place) from None
     except (ValueError, RecursionError):
         raise InvalidJson from None
-    if not isinstance(value, dict) or not is_storable:
+    if not isinstance(value, dict):
         raise InvalidJson
+    if not is_storable:
+        raise json_unreadable("json_text")
     return value
 
 

@@ -216,15 +216,17 @@ def settle_email(tx: Transaction, issued: Issued, outcome: str) -> Issued:
 def _replay(
     tx: Transaction, earlier: Issued, request_hash: bytes | None, booking: Booking
 ) -> Granted:
-    # If the guest's data was erased, there is no hash to compare with.
-    other_body = request_hash is not None and request_hash != booking.fingerprint()
+    made = get_reservation(tx, earlier.reservation_id)
+    if request_hash is None:  # the guest's data was erased, but date and slot never change
+        other_body = (booking.date.isoformat(), booking.slot) != (made.date, made.slot)
+    else:
+        other_body = request_hash != booking.fingerprint()
     if other_body:
         sql = "UPDATE reservation SET body_mismatches = body_mismatches + 1 WHERE id = :id"
         tx.execute(sql, {"id": earlier.reservation_id})
     if earlier.email_outcome is None:  # the box was stopped between the commit and the response
         earlier = settle_email(tx, earlier, "failed")
-    status = get_reservation(tx, earlier.reservation_id).status
-    return Granted(earlier, replayed=True, other_body=other_body, status=status)
+    return Granted(earlier, replayed=True, other_body=other_body, status=made.status)
 
 
 _GUEST_LINEAGE = "guest"  # used for all booking forms; each form has its own idempotency key

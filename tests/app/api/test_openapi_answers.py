@@ -97,6 +97,7 @@ CASES = [
     Case("getAvailability", 200, query={"date": TONIGHT, "slot": "19:30"}, before=booked),
     Case("getAvailability", 400, "INVALID_DATE", query={"date": "2026-02-30"}),
     Case("getAvailability", 400, "INVALID_SLOT", query={"date": TONIGHT, "slot": "19:31"}),
+    Case("getAvailability", 400, "VALIDATION_ERROR", query={"date": TONIGHT, "time": "19:30"}),
     Case("listReservations", 200),
     Case("listReservations", 200, before=booked_with_reference_and_mail),
     Case("listReservations", 200, query={"status": "cancelled"}, before=cancelled),

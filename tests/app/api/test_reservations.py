@@ -9,6 +9,7 @@ import pytest
 from appliance.api_keys import list_keys
 from appliance.core.errors import Unavailable
 from appliance.database.connection import Transaction
+from appliance.privacy import erase_guest
 from appliance.reservations.change import Amendment, amend_reservation, move_to_table
 from appliance.reservations.create import settle_email
 from appliance.reservations.rows import get_reservation
@@ -63,6 +64,20 @@ async def test_a_replay_answers_the_original_and_makes_nothing_new(running, gues
     _, listed, _ = await running.call("GET", "/v1/reservations")
     assert listed["total"] == 1
     assert await events(running) == ["reservation.created"]
+
+
+@pytest.mark.proves("decision: The same key with another body?")
+@pytest.mark.parametrize(("date", "mismatch"), [(TONIGHT, None), ("2026-12-21", "true")])
+async def test_a_key_that_returns_for_another_evening_is_told_after_the_guest_was_erased(
+    running, date, mismatch
+):
+    _, first, _ = await create(running)
+    id_ = first["serviceReservationId"]
+    await running.live.database.write(lambda tx: erase_guest(tx, id_, actor="guest"))
+    status, again, headers = await create(running, date=date)
+
+    assert (status, again) == (200, first)
+    assert headers.get("Idempotency-Body-Mismatch") == mismatch
 
 
 @pytest.mark.proves("decision: The same key while the first request is in flight?", "I3")

@@ -67,6 +67,13 @@ def test_what_parsers_read_differently_is_refused(value: str):
     assert is_refused(f'{{"x": {value}}}'.encode())
 
 
+@pytest.mark.parametrize("text", [rb"cake \ud83c", rb"\u0000"])
+def test_the_refusal_of_a_text_that_was_cut_in_an_emoji_says_so(text: bytes):
+    with pytest.raises(InvalidJson) as refused:
+        parse_object(b'{"notes": "%s"}' % text)
+    assert "half an emoji" in refused.value.body()["error_en"]
+
+
 def test_text_that_only_looks_like_an_escape_is_read():
     assert parse_object(rb'{"x": "\\u0000 \\ud800"}') == {"x": r"\u0000 \ud800"}
 
