@@ -42,7 +42,13 @@ from appliance.venue.model import (
     list_tables,
     list_used_tables,
 )
-from appliance.venue.venue_file import VenueFile, check_slot, check_table, check_venue
+from appliance.venue.venue_file import (
+    VenueFile,
+    check_evenings,
+    check_slot,
+    check_table,
+    check_venue,
+)
 
 
 def close_days(
@@ -185,6 +191,7 @@ def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
     """
     _check_seen(get_venue(tx), seen)
     check_venue(wished, tx.zones)
+    check_evenings(list_slots(tx), wished.evening_ends_at, "evening_ends_at")
     _check_shifts(tx, evening_ends_at=wished.evening_ends_at)
     _update_venue(tx, wished)
 
@@ -280,12 +287,14 @@ def copy_room(tx: Transaction, tables: Sequence[Table], slots: Sequence[Slot]) -
 def add_slot(tx: Transaction, entry: Slot) -> str:
     """Add a slot at the end of the list and return its id.
 
-    Raises ValidationError if a field is invalid or another slot starts at the same time on the same
-    weekday, and SlotIsHeld if a booked slot would move across midnight.
+    Raises ValidationError if a field is invalid, another slot starts at the same time on the same
+    weekday, or a slot would run into one of the next evening; and SlotIsHeld if a booked slot would
+    move across midnight.
     """
     slots = list_slots(tx)
     slot = replace(entry, id=tx.new_id())
     check_slot(slot, slots)
+    check_evenings([*slots, slot], get_venue(tx).evening_ends_at, "end")
     _check_shifts(tx, [*slots, slot])
     tx.insert("slot", _slot_row(slot) | {"position": len(slots)})
     return slot.id
@@ -304,6 +313,7 @@ def edit_slot(
     slot = replace(entry, id=slot_id)
     others = [other for other in list_slots(tx) if other.id != slot_id]
     check_slot(slot, others)
+    check_evenings([*others, slot], get_venue(tx).evening_ends_at, "end")
     _check_shifts(tx, [*others, slot])
     clashes = _new_clashes(tx, accepted, slots=[*others, slot])
     if not clashes:

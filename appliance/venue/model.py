@@ -126,8 +126,8 @@ def fingerprint(value: object) -> str:
     return hashlib.sha256(repr(value).encode()).hexdigest()[:32]
 
 
-_DAY = 24 * 60
-WHOLE_EVENING = (0, 2 * _DAY)
+DAY_MINUTES = 24 * 60
+WHOLE_EVENING = (0, 2 * DAY_MINUTES)
 BOOKING_HORIZON_DAYS = 730
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _SLOT = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
@@ -184,9 +184,9 @@ def interval(slot: Slot | None, evening_ends_at: str) -> tuple[int, int]:
         return WHOLE_EVENING
     starts, ends = minutes(slot.start), minutes(slot.end)
     if ends <= starts:
-        ends += _DAY
+        ends += DAY_MINUTES
     if starts < minutes(evening_ends_at):
-        return starts + _DAY, ends + _DAY
+        return starts + DAY_MINUTES, ends + DAY_MINUTES
     return starts, ends
 
 
@@ -216,7 +216,7 @@ def has_begun(
     """
     offered = offered_slots(slots, day) if slot is None else [slot]
     begins = [interval(each, venue.evening_ends_at)[0] for each in offered]
-    return now >= minute_of(day, max(begins, default=_DAY - 1), zone)
+    return now >= minute_of(day, max(begins, default=DAY_MINUTES - 1), zone)
 
 
 def has_ended(slot: Slot | None, day: date, venue: Venue, zone: ZoneInfo, now: int) -> bool:

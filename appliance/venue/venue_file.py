@@ -7,14 +7,14 @@ The venue file and all edits in the portal use the same rules: `check_venue`, `c
 import json
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, TypeVar
 
 from appliance.clock import ZoneDatabase
 from appliance.core.errors import OperatorError, ValidationError, check_length, field_invalid
-from appliance.venue.model import Slot, Table, Venue, is_slot, minutes
+from appliance.venue.model import DAY_MINUTES, Slot, Table, Venue, interval, is_slot, minutes
 
 STATUSES = ("active", "inactive", "suspended")
 MODES = ("free", "prepaid")
@@ -134,6 +134,20 @@ def check_slot(slot: Slot, others: Iterable[Slot]) -> None:
             raise field_invalid("start", "slot_taken", name=other.name, start=slot.start)
 
 
+def check_evenings(slots: Sequence[Slot], evening_ends_at: str, field: str) -> None:
+    """Raise ValidationError for `field` if a slot runs into a slot of the next evening.
+
+    Reservations of two evenings are not compared, so their table could be booked twice.
+    """
+    for slot in slots:
+        ends = interval(slot, evening_ends_at)[1] - DAY_MINUTES
+        next_days = {(day + 1) % 7 for day in slot.days_of_week}
+        for other in slots:
+            starts = interval(other, evening_ends_at)[0]
+            if starts < ends and next_days & set(other.days_of_week):
+                raise field_invalid(field, "next_evening", name=slot.name, other=other.name)
+
+
 def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
     """Parse the text of a venue file.
 
@@ -160,8 +174,9 @@ def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
         slots.append(replace(slot, days_of_week=tuple(sorted(slot.days_of_week))))
     head = {**document, "tables": tuple(tables), "slots": tuple(slots)}
     venue = _read(VenueFile, "", head, **_VENUE)
-    with _naming_field("", document):
+    with _naming_field("", {**document, "evening_ends_at": venue.evening_ends_at}):
         check_venue(venue, zones)
+        check_evenings(slots, venue.evening_ends_at, "evening_ends_at")
     _check_policies(venue.policies)
     if not tables:
         raise OperatorError("tables is missing from the venue file. Add a [[tables]] section.")

@@ -155,6 +155,7 @@ async def test_slots_that_overlap_are_listed_with_their_hours(manager):
 @pytest.mark.parametrize(
     ("page", "form"),
     [("slots", {"start": "19:30", "end": "21:00", "days": "6"}),
+     ("slots", {"start": "23:00", "end": "13:00", "days": "6"}),  # and brunch begins at 12:00
      ("slots", {"start": "25:00", "end": "21:00", "days": "6"}),
      ("slots", {"start": "18:00", "end": "", "days": "6"}),
      ("closings", {"first": ""}), ("closings", {"first": "2026-02-30"}),

@@ -10,6 +10,8 @@ ZONES = newest_zone_database()
 HEAD = 'name = "Riad Atlas"\nslug = "riad-atlas"\n'
 TABLE = '[[tables]]\nnumber = "T1"\ncapacity_max = 4\n'
 SLOT = '[[slots]]\nstart = "19:30"\nend = "22:00"\n'
+LATE = '[[slots]]\nstart = "22:00"\nend = "07:00"\ndays_of_week = [5]\n'
+EARLY = '[[slots]]\nstart = "06:00"\nend = "12:00"\n'
 
 
 def parse(text):
@@ -40,6 +42,12 @@ def test_the_file_of_the_demo_is_a_good_one():
     assert 8 <= len(venue.tables) <= 12
     assert 2 <= len(venue.slots) <= 3
     assert venue.policies is not None
+
+
+def test_a_slot_may_run_into_the_next_day_on_which_no_other_slot_begins_before_it_ends():
+    not_on_saturdays = EARLY + "days_of_week = [0, 1, 2, 3, 4, 5]\n"
+    assert len(parse(HEAD + TABLE + LATE + not_on_saturdays).slots) == 2
+    assert len(parse(HEAD + 'evening_ends_at = "07:00"\n' + TABLE + LATE + EARLY).slots) == 2
 
 
 @pytest.mark.parametrize(
@@ -73,6 +81,7 @@ def test_the_file_of_the_demo_is_a_good_one():
         (HEAD + TABLE + SLOT + "days_of_week = [7]\n", "slots[0].days_of_week is [7]"),
         (HEAD + TABLE + SLOT + "days_of_week = [1, 1]\n", "slots[0].days_of_week is [1, 1]"),
         (HEAD + TABLE + SLOT + SLOT, "slots[1].start is '19:30'"),
+        (HEAD + TABLE + EARLY + LATE, "evening_ends_at is '06:00'"),
     ],
 )
 def test_each_mistake_is_one_sentence_that_names_the_field(text, named):
