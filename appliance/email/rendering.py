@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from email.header import Header
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -144,7 +145,8 @@ class Composer:
         message["Date"] = datetime.fromtimestamp(contents.at / 1000, UTC)
         message["From"] = Address(_display_name(values["venue"]), sender.username, sender.domain)
         message["To"] = recipient
-        message["Subject"] = subject
+        # Encoded here, because Python before 3.12.5 loses spaces where it folds a subject.
+        message.set_raw("Subject", Header(subject, header_name="Subject").encode())
         message["Message-ID"] = f"<{contents.email.id}@{sender.domain}>"
         message["Auto-Submitted"] = "auto-generated"
         text, html = (self._templates.get_template(f"email.{end}") for end in ("txt", "html"))
