@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from email.header import Header
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -36,7 +37,13 @@ from appliance.reservations.email_queue import (
     get_email,
     was_written_to,
 )
-from appliance.reservations.model import Reservation, evening_is_over, hours_of, start_date
+from appliance.reservations.model import (
+    Reservation,
+    cancel_deadline,
+    evening_is_over,
+    hours_of,
+    start_date,
+)
 from appliance.reservations.rows import get_reservation, sum_payments
 from appliance.venue.model import Venue, find_table, find_zone, get_venue, minute_of
 
@@ -70,7 +77,7 @@ EMAIL_KINDS: Mapping[str, set[str]] = {
 class Contents:
     """An email and all data needed to render it. Amounts are in whole currency units.
 
-    - `undo_url`: the cancellation link, or None if the reservation does not hold a table.
+    - `undo_url`: the cancellation link, or None if the guest cannot cancel any more.
     - `stop_url`: a reminder's unsubscribe link, or None for all other emails.
     - `hours`: the reservation's (start, end) in minutes after midnight, or None if it is for the
       whole of an evening without slots.
@@ -138,7 +145,8 @@ class Composer:
         message["Date"] = datetime.fromtimestamp(contents.at / 1000, UTC)
         message["From"] = Address(_display_name(values["venue"]), sender.username, sender.domain)
         message["To"] = recipient
-        message["Subject"] = subject
+        # Encoded here, because Python before 3.12.5 loses spaces where it folds a subject.
+        message.set_raw("Subject", Header(subject, header_name="Subject").encode())
         message["Message-ID"] = f"<{contents.email.id}@{sender.domain}>"
         message["Auto-Submitted"] = "auto-generated"
         text, html = (self._templates.get_template(f"email.{end}") for end in ("txt", "html"))
@@ -180,7 +188,9 @@ def read_contents(reader: Reader, environment: Environment, email_id: str) -> Co
     reservation = get_reservation(reader, email.reservation_id)
     links, keyring = environment.links, environment.keyring
     token = keyring.access_token(reservation.id)
-    undo_url = links.undo(keyring.claim_token(reservation.id)) if reservation.holds else None
+    deadline = cancel_deadline(reader, reservation, environment.settings.guest.cancel_hours)
+    may_cancel = reservation.holds and now < deadline
+    undo_url = links.undo(keyring.claim_token(reservation.id)) if may_cancel else None
     table = find_table(reader, reservation.table_id)
     return Contents(
         email=email,

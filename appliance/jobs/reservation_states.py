@@ -9,7 +9,7 @@ from appliance.clock import HOUR_MS
 from appliance.database.connection import Reader, Transaction
 from appliance.environment import Environment
 from appliance.outbox import ReservationChanged
-from appliance.reservations.change import decline
+from appliance.reservations.change import accept, decline
 from appliance.reservations.email_queue import add_no_reminders, email_guest, wants_no_reminders
 from appliance.reservations.rows import add_history, get_reservation
 from appliance.scheduler import Job
@@ -114,21 +114,21 @@ def complete_evenings(tx: Transaction) -> int:
     return len(completed)
 
 
-def decline_expired_requests(tx: Transaction) -> int:
-    """Decline expired requests, longest overdue first, with `reservation.declined` events.
+def settle_expired_requests(tx: Transaction) -> int:
+    """Decline expired requests, longest overdue first. Accept those whose party is inside.
 
-    Returns the number of declined requests, at most BATCH.
+    Returns the number of settled requests, at most BATCH.
     """
-    rows = tx.rows(
-        """SELECT id FROM reservation
+    rows = list(tx.rows(
+        """SELECT id, arrived FROM reservation
            WHERE status = 'requested' AND expires_at <= :now
            ORDER BY expires_at LIMIT :limit""",
         {"now": tx.now, "limit": BATCH},
-    )
-    expired = [row[0] for row in rows]
-    for reservation_id in expired:
-        decline(tx, reservation_id, actor="box")
-    return len(expired)
+    ))  # fmt: skip
+    for reservation_id, arrived in rows:
+        settle = accept if arrived else decline
+        settle(tx, reservation_id, actor="box")
+    return len(rows)
 
 
 def free_access_codes(tx: Transaction) -> int:
@@ -166,7 +166,7 @@ def make_reservation_jobs(
 
     async def run() -> None:
         for action in (
-            complete_evenings, decline_expired_requests, free_access_codes, remind_guests,
+            settle_expired_requests, complete_evenings, free_access_codes, remind_guests,
         ):  # fmt: skip
             while await database.write(action) == BATCH:
                 pass

@@ -57,8 +57,8 @@ def _utc(milliseconds: int) -> str:
 
 def _text(value: str) -> str:
     """Format an iCalendar TEXT value: escape special characters and remove control characters."""
-    lines = re.sub(r"([\\;,])", r"\\\1", value).splitlines()
-    return "\\n".join("".join(c for c in line if c.isprintable() or c == " ") for line in lines)
+    lines = re.sub(r"([\\;,])", r"\\\1", re.sub(r"[^\S\r\n]", " ", value)).splitlines()
+    return "\\n".join("".join(c for c in line if c.isprintable()) for line in lines)
 
 
 def _fold(line: str) -> str:

@@ -29,7 +29,7 @@ _COUNTRY_CODE = re.compile(
     r"|6(?:[0-6]|[7-9]\d)|8(?:[1246]|[03579]\d)|9(?:[0-58]|[679]\d))0?"
 )
 _NAME_MAX = 80
-_NAME = re.compile(r"[^\W\d_]{2,}(?:[\s'’.-]+[^\W\d_]+)*")
+_NAME = re.compile(r"(?:[^\W\d_]['’])?[^\W\d_]{2,}(?:[\s'’.-]+[^\W\d_]+)*")
 
 
 def search(reservations: Iterable[Reservation], query: str) -> list[Reservation]:
@@ -85,7 +85,7 @@ def is_name(text: str) -> bool:
     """Whether `text` could be a name.
 
     A name has at most 80 characters and consists of words of letters. Its first word has at least
-    two letters.
+    two letters, which may follow one letter and an apostrophe, as in M'barek.
     """
     folded = fold(text).strip()
     return len(folded) <= _NAME_MAX and _NAME.fullmatch(folded) is not None

@@ -115,6 +115,23 @@ async def test_unpairing_says_what_it_loses_asks_once_and_tells_the_box(door):
     assert await door.rows("SELECT count(*) FROM terminal WHERE revoked_at IS NULL") == [(0,)]
 
 
+async def test_the_link_of_another_pairing_asks_to_unpair_first_and_then_pairs(door):
+    phone = await door.phone(role="scan")
+    page = phone.page
+    offered = await door.environment.database.write(offer_pairing, "Porte 2", "override")
+
+    await page.goto("about:blank")
+    await page.goto(f"{door.url}/door#pair={offered.secret}")
+    await page.wait_for_selector("#unpair-sure:not([hidden])")
+    assert await page.inner_text("#terminal-name") == "Porte 1"
+    assert offered.secret not in page.url
+    await page.click("#unpair-yes")
+    await page.click("#pair-form button[type=submit]")
+
+    await phone.is_ready()
+    assert await page.text_content("#terminal-name") == "Porte 2"
+
+
 async def test_a_phone_that_may_only_scan_shows_no_list_and_no_way_around_a_verdict(door):
     guest = await door.guest(status="pending")
     phone = await door.phone(role="scan")

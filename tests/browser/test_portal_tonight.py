@@ -186,6 +186,24 @@ async def test_on_a_phone_the_board_begins_with_the_present_slot(portal, languag
 
 
 @pytest.mark.parametrize("language", ["fr", "ar"])
+async def test_on_a_phone_the_party_of_a_whole_evening_stays_in_view(portal, language):
+    party = await portal.box.guest(slot=None)
+    portal.box.clock.set("2026-11-21T22:30:00Z")
+    page = await tonight(portal, language=language, viewport=PHONE, has_touch=True)
+    await page.wait_for_function("() => document.querySelector('.board-frame').scrollLeft !== 0")
+
+    name = await page.locator(f"table {chip(party)} .who").bounding_box()
+    tables = await page.locator("tbody th").first.bounding_box()
+
+    if language == "fr":
+        assert name["x"] >= tables["x"] + tables["width"]
+        assert name["x"] + name["width"] <= PHONE["width"]
+    else:
+        assert name["x"] >= 0
+        assert name["x"] + name["width"] <= tables["x"]
+
+
+@pytest.mark.parametrize("language", ["fr", "ar"])
 async def test_the_printed_sheet_is_whole_at_the_width_of_a4_in_black(portal, language):
     for table, slot in (("T1", "19:30"), ("T2", None)):
         await portal.box.guest(table=table, slot=slot, customer_name=LONG, notes=LONG, guests=4)

@@ -21,7 +21,7 @@ async def test_the_entry_says_when_in_utc_and_where(world, guest):
     assert (entry["DTSTART"], entry["DTEND"]) == ("20261121T193000Z", "20261121T220000Z")
     assert entry["SUMMARY"] == "Table chez Riad Atlas"
     assert entry["LOCATION"] == "Riad Atlas"
-    assert "SVC-7K2M" in entry["DESCRIPTION"]
+    assert "\\nCode d’accès : SVC-7K2M\\n" in entry["DESCRIPTION"]
     assert entry["URL"].startswith("https://box.example/access/")
 
 

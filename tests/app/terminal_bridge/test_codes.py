@@ -67,6 +67,15 @@ async def test_a_typed_name_is_never_let_in_by_itself_nor_found_without_the_role
     assert (await door.now_of(guest)).arrived == 0
 
 
+@pytest.mark.parametrize("typed", ["M'barek", "m’barek n'diaye", "N'Diaye"])
+async def test_a_name_may_begin_with_a_letter_and_an_apostrophe(door, typed):
+    guest = await door.guest(customer_name="M’barek N'Diaye")
+
+    verdict = await door.scan(typed)
+
+    assert [candidate["id"] for candidate in verdict.get("candidates", [])] == [guest.id]
+
+
 @pytest.mark.proves("S10")
 async def test_ten_wrong_codes_within_a_minute_close_the_keyboard(door):
     await door.guest(access_code=CODE)

@@ -254,6 +254,29 @@ async def test_each_letter_carries_what_its_guest_needs_and_no_more(contents_of,
         assert the_event(letter)["UID"] == contents.reservation.id
 
 
+@pytest.mark.parametrize(
+    ("now", "is_offered"), [("2026-11-21T17:29:59Z", True), ("2026-11-21T17:30:00Z", False)]
+)
+async def test_a_guest_who_is_too_late_to_cancel_is_offered_no_link(
+    contents_of, clock, now, is_offered
+):
+    clock.set(now)
+    letter = received(Composer(SENDER).compose(await contents_of("confirmation")))
+    for text in parts(letter)[:2]:
+        assert ("/cancel" in text) == is_offered
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("kind", EMAIL_KINDS)
+async def test_a_subject_keeps_its_spaces_where_it_is_folded(contents_of, kind, language):
+    contents = await contents_of(kind, language)
+    for venue in ("Riad Atlas", "Le Jardin d'Été", "رياض الأطلس"):
+        subject = received(Composer(SENDER).compose(with_changes(contents, venue__name=venue)))[
+            "Subject"
+        ]
+        assert re.search(rf"{venue}[,،] \w+", subject)
+
+
 @pytest.mark.parametrize("kind", EMAIL_KINDS)
 async def test_only_a_reminder_can_be_called_off_and_one_click_is_enough(contents_of, kind):
     contents = await contents_of(kind)

@@ -9,6 +9,7 @@ from appliance.clock import format_instant, newest_zone_database, parse_instant
 from appliance.jobs import reservation_states as chores
 from appliance.jobs.reservation_states import find_next_due
 from appliance.reservations.change import cancel
+from appliance.reservations.rows import update_reservation
 from appliance.venue.model import Venue, evening_end
 from tests.builders import TONIGHT, table_id
 from tests.unit.jobs.keeping import END_OF_TONIGHT, World
@@ -70,6 +71,19 @@ async def test_an_unanswered_request_is_declined_with_its_event_and_frees_the_ta
     assert history(box) == [("created", "guest"), ("declined", "box")]
     assert events(box) == ["reservation.declined"]
     await world.enter(date=date(2026, 11, 28))
+
+
+@pytest.mark.proves("decision: What becomes of a request?")
+async def test_a_request_whose_party_the_door_let_in_is_accepted_and_keeps_its_table(world, box):
+    id_ = await world.request(date=date.fromisoformat(TONIGHT))
+    await world.database.write(update_reservation, id_, arrived=2)
+    await world.start()
+
+    await world.wait_for_the_timer()
+
+    assert (await world.get(id_)).status == "completed"
+    assert [what for what, _ in history(box)] == ["created", "accepted", "completed"]
+    assert events(box) == ["reservation.confirmed"]
 
 
 @pytest.mark.proves(

@@ -62,7 +62,9 @@ export class App {
   private readonly menu = new MenuView(
     this.words, () => this.doorState, this.feedback, () => this.draw(), () => void this.unpair(),
   );
-  private readonly pairing = new PairingView(this.words, this.box, (me) => void this.paired(me));
+  private readonly pairing = new PairingView(
+    this.words, this.box, (me) => void this.paired(me), () => this.menu.askToUnpair(),
+  );
   private wakeLock: WakeLockSentinel | null = null;
 
   constructor() {
@@ -84,7 +86,10 @@ export class App {
     if (!isSecureContext) return this.explainInsecure();
     await this.doorState.load();
     this.installAppShell(); // even if unpaired, because the pairing screen must load offline too
-    if (this.doorState.me) return this.startDoor();
+    if (this.doorState.me) {
+      this.startDoor();
+      return this.pairing.takeLink();
+    }
     try {
       await this.paired(await this.box.me(3000));
     } catch (error) {

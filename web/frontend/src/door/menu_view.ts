@@ -27,11 +27,7 @@ export class MenuView {
       box.checked = feedback[what];
       box.addEventListener("change", () => feedback.setEnabled(what, box.checked));
     }
-    byId("unpair").addEventListener("click", () => {
-      const sure = byId("unpair-sure");
-      sure.hidden = false;
-      sure.scrollIntoView({ block: "end" }); // the element may be below the visible part
-    });
+    byId("unpair").addEventListener("click", () => this.showQuestion());
     byId("unpair-yes").addEventListener("click", unpair);
     for (const place of document.querySelectorAll(".languages")) {
       for (const [code, { name }] of Object.entries(words.all)) {
@@ -53,6 +49,18 @@ export class MenuView {
     byId("unpair-sure").hidden = true;
     this.sheet.showModal();
     this.refresh();
+  }
+
+  /** Ask whether to unpair this phone, because the link of another pairing was opened on it. */
+  askToUnpair(): void {
+    this.open();
+    this.showQuestion();
+  }
+
+  private showQuestion(): void {
+    const sure = byId("unpair-sure");
+    sure.hidden = false;
+    sure.scrollIntoView({ block: "end" }); // the element may be below the visible part
   }
 
   refresh(): void {

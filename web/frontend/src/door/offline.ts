@@ -19,8 +19,8 @@ const DAMAGED_BYTES = 2;
 // The id of a guest who is not in the snapshot consists of this prefix and the pass id.
 export const UNLISTED = "pass:";
 const LINK = /\/access\/[\w-]+/;
-// This pattern is the same as in appliance/door/scan.py.
-const NAME = /^[\p{L}\p{M}]{2,}(?:[\s'’.-]+[\p{L}\p{M}]+)*$/u;
+// This pattern is the same as in appliance/reservations/search.py.
+const NAME = /^(?:\p{L}['’])?[\p{L}\p{M}]{2,}(?:[\s'’.-]+[\p{L}\p{M}]+)*$/u;
 const NAME_MAX = 80;
 
 /**

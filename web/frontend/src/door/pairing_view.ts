@@ -17,22 +17,19 @@ export class PairingView {
     private readonly words: Words,
     private readonly box: Box,
     private readonly paired: (me: Me) => void,
+    private readonly linkedAgain: () => void,
   ) {
     byId("pair-form").addEventListener("submit", (event) => {
       event.preventDefault();
       void this.send();
     });
-    addEventListener("hashchange", () => {
-      this.takeSecret();
-      this.draw();
-    });
+    addEventListener("hashchange", () => this.takeLink());
   }
 
   open(problem: string | null): void {
     byId("pairing").hidden = false;
     showText(byId("pair-problem"), problem);
-    this.takeSecret();
-    this.draw();
+    this.takeLink();
   }
 
   close(): void {
@@ -41,11 +38,16 @@ export class PairingView {
     this.secret = null;
   }
 
-  /** Read the secret from the URL fragment, which browsers never send, and remove the fragment. */
-  private takeSecret(): void {
+  /**
+   * Read the secret from the URL fragment, which browsers never send, and remove the fragment. If
+   * this phone is already paired, the secret is used once it has been unpaired.
+   */
+  takeLink(): void {
     const found = LINKED.exec(location.hash)?.[1];
-    if (found && !byId("pairing").hidden) this.secret = found;
+    if (found) this.secret = found;
     if (location.hash) history.replaceState(null, "", location.pathname + location.search);
+    if (found && byId("pairing").hidden) this.linkedAgain();
+    this.draw();
   }
 
   /** Hide the field for the digits if the link contained a secret. */
