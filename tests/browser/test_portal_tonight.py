@@ -242,6 +242,20 @@ async def test_what_is_typed_stays_whatever_others_do_and_stands_beside_what_the
     assert "autre" in await page.inner_text("#drawer form[action$='/amend'] .hint")
 
 
+async def test_a_refusal_comes_into_view_from_a_form_far_below_on_a_phone(portal):
+    page = await portal.desk(viewport=PHONE)
+    salma = await portal.box.guest(slot="19:30")
+    await page.goto("/portal/tonight")
+    await look_at(page, salma)
+    await page.click("#drawer summary:has-text('Corriger')")
+    await page.fill("#drawer [name=guests]", "90")
+
+    await save(page)
+
+    refusal = await page.wait_for_selector("#drawer .problem")
+    assert (await refusal.bounding_box())["y"] > -1
+
+
 async def test_a_look_at_another_reservation_and_a_late_answer_keep_what_is_typed(portal):
     salma = await portal.box.guest(slot="19:30", notes="Près de la fenêtre")
     nadia = await portal.box.guest(slot="19:30", table="T2")
