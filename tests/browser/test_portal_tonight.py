@@ -256,6 +256,19 @@ async def test_a_refusal_comes_into_view_from_a_form_far_below_on_a_phone(portal
     assert (await refusal.bounding_box())["y"] > -1
 
 
+async def test_a_long_name_of_a_slot_takes_no_room_from_the_other_slots(portal):
+    await portal.box.environment.database.write(
+        lambda tx: tx.execute("UPDATE slot SET name = :name WHERE position = 0", {"name": LONG})
+    )
+    page = await tonight(portal)
+
+    widths = await page.eval_on_selector_all(
+        "[data-board] thead th + th", "all => all.map(th => th.offsetWidth)"
+    )
+    assert len(widths) > 1
+    assert max(widths) - min(widths) <= 1
+
+
 async def test_a_look_at_another_reservation_and_a_late_answer_keep_what_is_typed(portal):
     salma = await portal.box.guest(slot="19:30", notes="Près de la fenêtre")
     nadia = await portal.box.guest(slot="19:30", table="T2")
