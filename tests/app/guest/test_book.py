@@ -146,6 +146,19 @@ async def test_policies_and_phone_number_are_read_before_booking_and_beside_the_
         assert 'href="tel:+212524000000"' in html
 
 
+async def test_a_slot_after_midnight_is_offered_with_the_date_on_which_it_begins(world, guest):
+    await world.database.write(
+        lambda tx: tx.execute(
+            "UPDATE slot SET start = '00:30', end = '03:00' WHERE start = '22:00'"
+        )
+    )
+
+    html = await (await guest.get("/book")).text()
+
+    assert html.count("dim. 22 nov.</span>") == 1
+    assert re.search("00:30 – 03:00</span><span[^>]*>dim. 22 nov.", html)
+
+
 async def test_an_hour_that_has_begun_is_neither_offered_nor_booked(world, guest):
     world.clock.set("2026-11-21T19:00:00Z")
     token = await token_of(world, guest)
