@@ -1,5 +1,7 @@
 // Submit forms only once, show refusals beside the field, and report an unreachable box.
 
+import { keepOtherForms } from "./unsaved_input";
+
 // Double submits. A form is not sent again until its response arrives or the timeout passes.
 
 const TIMEOUT_MS = 10_000;
@@ -49,7 +51,10 @@ async function send(form: HTMLFormElement): Promise<void> {
   if (!answer || typeof text !== "string") return showUnreachable();
   hideUnreachable();
   const redirect = answer.headers.get("HX-Redirect");
-  if (redirect) return window.location.assign(redirect);
+  if (redirect) {
+    keepOtherForms(form);
+    return window.location.assign(redirect);
+  }
   if (answer.headers.has("HX-Retarget")) return showRefusal(form, text);
   // After a 5xx, it is unknown whether the form took effect, so let the user send it again.
   if (answer.status >= 500) return showUnreachable();
