@@ -49,6 +49,7 @@ def test_the_file_of_the_demo_is_a_good_one():
         ('slug = "x"\n' + TABLE, "name is missing"),
         ('name = " "\nslug = "x"\n' + TABLE, "name is ' '"),
         ('name = "x"\nslug = "Riad Atlas"\n' + TABLE, "slug is 'Riad Atlas'"),
+        (f'name = "x"\nslug = "{"a" * 64}"\n' + TABLE, "slug is 'aaa"),
         (HEAD + 'status = "closed"\n' + TABLE, "status is 'closed'"),
         (HEAD + 'reservation_mode = "x"\n' + TABLE, "reservation_mode is 'x'"),
         (HEAD + TABLE + 'name = ""\n', "tables[0].name is ''"),
