@@ -161,8 +161,8 @@ def backups(context: CheckContext) -> Check:
     settings = context.known_settings()
     try:
         folder = find_catalogue(context.directory, settings)
-    except OperatorError as trouble:
-        return Check.of("backups_impossible", trouble=trouble)
+    except OperatorError:
+        return Check.of("backups_impossible", shelf=settings.backup.directory or "backups")
     because = f" ({record.trouble})" if record.trouble else ""
     if record.at is None:
         return Check.of("backups_unverified", because=because)

@@ -11,6 +11,7 @@ import pytest
 from appliance.backup.catalogue import read_record, record_kit, write_record
 from appliance.backup.copies import CopyRecord
 from appliance.backup.recovery_key import ensure_recovery_key, recovery_key_file
+from appliance.core.i18n import load_languages
 from appliance.core.tokens import Tokens
 from appliance.doctor import data
 from appliance.doctor.data import fix_permissions
@@ -175,3 +176,5 @@ def test_a_folder_that_is_not_there_is_a_failure(ward, tmp_path):
     ward.set(backup={"directory": str(tmp_path / "usb")})
 
     assert ward.status("backups") == "fail"
+    french = ward.find("backups").finding.text(load_languages().get("fr"))
+    assert french.endswith(f"{tmp_path / 'usb'} ou son disque est introuvable.")
