@@ -16,7 +16,7 @@ from tests.browser.phones import PHONE
 
 TWENTY = "A1-A12;Allée 1;2;4;standard;300\nB1-B6;Bar 1;1;2;bar\nV1;Salon Zellige;4;10;vip;3000\nV2"
 NEXT_SATURDAY = "2026-11-28"
-KARIM = ".people li:has(h2:text-is('Karim'))"
+KARIM = ".people li:has(h2 :text-is('Karim'))"
 
 
 async def numbers(portal):
