@@ -320,6 +320,24 @@ async def test_a_double_click_on_a_slow_box_saves_once_and_may_save_again(portal
     assert await page.locator("#drawer .problem").count() == 0
 
 
+@pytest.mark.parametrize("pause", [0, 150])
+async def test_a_double_click_lets_in_no_more_people_than_were_typed(portal, pause):
+    salma = await portal.box.guest(slot="19:30", guests=4)
+    page = await tonight(portal)
+    await page.click(f"table {chip(salma)}")
+    await page.fill("#drawer [name=arrivals]", "1")
+    await page.hover("#drawer form[action$='/check-in'] button")
+
+    for count in (1, 2):
+        await page.mouse.down(click_count=count)
+        await page.mouse.up(click_count=count)
+        await page.wait_for_timeout(pause)
+
+    await page.wait_for_selector("#drawer .chip:has-text('1/4')")
+    await page.wait_for_timeout(400)
+    assert await portal.box.are_in(salma, 1)
+
+
 async def test_without_the_box_the_page_says_so_and_goes_on_once_it_answers(portal):
     salma = await portal.box.guest(slot="19:30")
     page = await tonight(portal)
