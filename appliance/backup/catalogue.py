@@ -12,6 +12,7 @@ from appliance.clock import DAY_MS, HOUR_MS, MINUTE_MS, Clock, parse_instant
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.files import make_folder, read_json, write_json
+from appliance.core.i18n import mark as _
 from appliance.core.settings import Settings
 
 SUFFIX = ".venuebox-backup"
@@ -22,6 +23,10 @@ _NAME = re.compile(
     rf"([a-z0-9-]+)-(?P<stamp>\d{{4}}-\d{{2}}-\d{{2}}T\d{{6}}Z)(-\d+)?{re.escape(SUFFIX)}"
 )
 _RECORD = "last-backup.json"
+_NOT_THERE = _(
+    "the backup folder or its volume is not there. Plug it in, or set backup.directory to another "
+    "folder."
+)
 _NUMBERS_PER_BOX = 1_000_000  # enough for a backup every 15 minutes for 28 years
 
 
@@ -58,16 +63,9 @@ def find_catalogue(directory: DataDirectory, settings: Settings) -> Path:
         make_folder(folder)
         return folder
     folder = Path(settings.backup.directory).expanduser()
-    if not folder.is_dir():
-        raise OperatorError(
-            f"{folder} does not exist. Plug the volume in, or correct backup.directory."
-        )
     volume = Path(read_record(directory.root).volume or "/")
-    if _is_unmounted(folder.resolve(), volume):
-        raise OperatorError(
-            f"the volume of {folder} is not mounted. Plug it in, or set backup.directory to a "
-            "different folder."
-        )
+    if not folder.is_dir() or _is_unmounted(folder.resolve(), volume):
+        raise OperatorError(_NOT_THERE)
     return folder
 
 

@@ -21,6 +21,7 @@ from appliance.doctor.check import (
     Check,
     CheckContext,
     NotExamined,
+    Sentence,
     Status,
     Unopenable,
     utc,
@@ -161,9 +162,9 @@ def backups(context: CheckContext) -> Check:
     settings = context.known_settings()
     try:
         folder = find_catalogue(context.directory, settings)
-    except OperatorError as trouble:
-        return Check.of("backups_impossible", trouble=trouble)
-    because = f" ({record.trouble})" if record.trouble else ""
+    except OperatorError:
+        return Check.of("backups_impossible", shelf=settings.backup.directory or "backups")
+    because = _in_brackets(record.trouble)
     if record.at is None:
         return Check.of("backups_unverified", because=because)
     when = utc(record.at)
@@ -185,7 +186,7 @@ def backup_target(context: CheckContext) -> Check:
         raise NotExamined
     record = read_copy_record(context.directory.root)
     if record.target != target or record.at is None:
-        because = f" ({record.trouble})" if record.target == target and record.trouble else ""
+        because = _in_brackets(record.trouble if record.target == target else "")
         return Check.of("backup_target_empty", target=target, because=because)
     when = utc(record.at)
     if record.trouble:
@@ -194,6 +195,11 @@ def backup_target(context: CheckContext) -> Check:
         return Check.of("backup_target_fails", status, **values)
     proven = utc(record.proven_at or record.at)
     return Check.of("backup_target", target=target, when=when, proven=proven)
+
+
+def _in_brackets(trouble: str) -> tuple[Sentence, ...]:
+    """Return the error in brackets, translated if a catalogue has it, or nothing."""
+    return (Sentence(" (%(trouble)s)", {"trouble": (Sentence(trouble),)}),) if trouble else ()
 
 
 def _fails_after_a_week(context: CheckContext, since: int) -> Status:

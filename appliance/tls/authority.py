@@ -223,4 +223,5 @@ def _builder(
 
 
 def _subject(name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
+    short = name.encode()[:64].decode(errors="ignore")  # a certificate takes 64 bytes of UTF-8
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, short)])

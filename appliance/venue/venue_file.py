@@ -29,6 +29,7 @@ _LATEST_END = 12 * 60
 _MAP_URL = re.compile(r"https://[^\s\"'<>]{4,490}")
 _PHONE_MAX = 40
 _PHONE = re.compile(r"(?!.{41})\+?(?:[ ().-]{0,2}[0-9]){6,20}")
+_SLUG_MAX = 63  # the box is announced as <slug>.local, and a label holds 63 characters
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 # Excludes `..`, because the time zone's name becomes part of a file path.
 _ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
@@ -65,7 +66,7 @@ def check_venue(venue: Venue, zones: ZoneDatabase) -> None:
     if not venue.name.strip():
         raise field_invalid("name", "a_name")
     check_length(venue.name, "name", _VENUE_NAME_MAX)
-    if len(venue.slug) > NAME_MAX or not _SLUG.fullmatch(venue.slug):
+    if len(venue.slug) > _SLUG_MAX or not _SLUG.fullmatch(venue.slug):
         raise field_invalid("slug", "slug")
     for name, choices in (("status", STATUSES), ("reservation_mode", MODES)):
         if getattr(venue, name) not in choices:

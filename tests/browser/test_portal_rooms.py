@@ -16,7 +16,7 @@ from tests.browser.phones import PHONE
 
 TWENTY = "A1-A12;Allée 1;2;4;standard;300\nB1-B6;Bar 1;1;2;bar\nV1;Salon Zellige;4;10;vip;3000\nV2"
 NEXT_SATURDAY = "2026-11-28"
-KARIM = ".people li:has(h2:text-is('Karim'))"
+KARIM = ".people li:has(h2 :text-is('Karim'))"
 
 
 async def numbers(portal):
@@ -247,3 +247,19 @@ async def test_a_phone_is_paired_and_revoked_by_keyboard(portal):
     await page.wait_for_selector(".note")
     await phone.page.wait_for_selector("#pairing:not([hidden])", timeout=60_000)
     assert portal.complaints == []
+
+
+async def test_what_is_typed_in_another_form_of_the_page_stays_when_one_is_saved(portal):
+    page = await portal.desk()
+    await page.goto("/portal/venue/rules")
+    await page.fill("[name=phone]", "+212 524 00 00 00")
+    await page.fill("[name=dressCode]", "Tenue élégante")
+
+    for saved in ("policies", "rules"):
+        async with page.expect_navigation():
+            await page.click(f"form[action='/portal/venue/{saved}'] button")
+
+        assert await page.input_value("[name=phone]") == "+212 524 00 00 00"
+        assert await page.input_value("[name=dressCode]") == "Tenue élégante"
+    await page.reload()
+    assert await page.input_value("[name=phone]") == "+212 524 00 00 00"

@@ -260,6 +260,33 @@ async def test_what_is_typed_stays_whatever_others_do_and_stands_beside_what_the
     assert "autre" in await page.inner_text("#drawer form[action$='/amend'] .hint")
 
 
+async def test_a_refusal_comes_into_view_from_a_form_far_below_on_a_phone(portal):
+    page = await portal.desk(viewport=PHONE)
+    salma = await portal.box.guest(slot="19:30")
+    await page.goto("/portal/tonight")
+    await look_at(page, salma)
+    await page.click("#drawer summary:has-text('Corriger')")
+    await page.fill("#drawer [name=guests]", "90")
+
+    await save(page)
+
+    refusal = await page.wait_for_selector("#drawer .problem")
+    assert (await refusal.bounding_box())["y"] > -1
+
+
+async def test_a_long_name_of_a_slot_takes_no_room_from_the_other_slots(portal):
+    await portal.box.environment.database.write(
+        lambda tx: tx.execute("UPDATE slot SET name = :name WHERE position = 0", {"name": LONG})
+    )
+    page = await tonight(portal)
+
+    widths = await page.eval_on_selector_all(
+        "[data-board] thead th + th", "all => all.map(th => th.offsetWidth)"
+    )
+    assert len(widths) > 1
+    assert max(widths) - min(widths) <= 1
+
+
 async def test_a_look_at_another_reservation_and_a_late_answer_keep_what_is_typed(portal):
     salma = await portal.box.guest(slot="19:30", notes="Près de la fenêtre")
     nadia = await portal.box.guest(slot="19:30", table="T2")
@@ -309,6 +336,24 @@ async def test_a_double_click_on_a_slow_box_saves_once_and_may_save_again(portal
 
     assert len(sent) == 2
     assert await page.locator("#drawer .problem").count() == 0
+
+
+@pytest.mark.parametrize("pause", [0, 150])
+async def test_a_double_click_lets_in_no_more_people_than_were_typed(portal, pause):
+    salma = await portal.box.guest(slot="19:30", guests=4)
+    page = await tonight(portal)
+    await page.click(f"table {chip(salma)}")
+    await page.fill("#drawer [name=arrivals]", "1")
+    await page.hover("#drawer form[action$='/check-in'] button")
+
+    for count in (1, 2):
+        await page.mouse.down(click_count=count)
+        await page.mouse.up(click_count=count)
+        await page.wait_for_timeout(pause)
+
+    await page.wait_for_selector("#drawer .chip:has-text('1/4')")
+    await page.wait_for_timeout(400)
+    assert await portal.box.are_in(salma, 1)
 
 
 async def test_without_the_box_the_page_says_so_and_goes_on_once_it_answers(portal):

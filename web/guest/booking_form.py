@@ -256,6 +256,7 @@ def offer_in_words(offer: Offer, form: BookingForm | None, language: Language) -
         "evening": (
             language.gettext("%(near)s, %(date)s", near=near, date=written) if written else near
         ),
+        "next_morning": language.short_date(offer.day + timedelta(1)),
         "last": last.isoformat(),
         "days": [_day(day, offer, language) for day in offer.next_days],
         "table_in_words": partial(_table, offer.venue.currency, language),

@@ -113,6 +113,7 @@ def _read_board(
         "position": position,
         "present": _present(columns, chosen, reader.now, zone) if chosen == tonight else None,
         "closing": find_closing(reader, chosen.isoformat()),
+        "is_active": venue.status == "active",
     }
 
 

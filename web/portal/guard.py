@@ -162,8 +162,10 @@ async def _record_use(live: Environment, session: Session) -> None:
 
 def _redirect_to_sign_in(request: web.Request) -> web.StreamResponse:
     """Redirect to the sign-in page, with the requested page in `?next=`."""
-    wanted = str(request.rel_url) if request.method in SAFE else nearest_page(request)
-    target = str(URL("/portal/sign-in").with_query({"next": wanted}))
+    query = {"next": str(request.rel_url)}
+    if request.method not in SAFE:
+        query = {"note": "not-saved", "next": nearest_page(request)}
+    target = str(URL("/portal/sign-in").with_query(query))
     if "HX-Request" in request.headers:  # redirect the whole page, not just the updated part
         return web.Response(status=401, headers={"HX-Redirect": target})
     return web.Response(status=303, headers={"Location": target})

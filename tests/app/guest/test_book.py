@@ -134,6 +134,7 @@ async def test_what_is_wrong_or_not_offered_says_so_and_books_nothing(world, gue
 
 async def test_policies_and_phone_number_are_read_before_booking_and_beside_the_pass(world, guest):
     policies = {"cancellation": "24 h <b>", "lateArrivalMinutes": 20, "minimumAge": "18"}
+    policies |= {"Chiens": "en laisse", "petsAllowed": True}
     changes = {"policies": json.dumps(policies), "phone": "+212 524 00 00 00"}
     await world.database.write(
         lambda tx: tx.execute("UPDATE venue SET policies = :policies, phone = :phone", changes)
@@ -141,9 +142,24 @@ async def test_policies_and_phone_number_are_read_before_booking_and_beside_the_
     for path in ("/book", world.access(await world.reserve())):
         html = await (await guest.get(path)).text()
         assert "24 h &lt;b&gt;" in html
+        assert "<bdi>en laisse</bdi>" in html
+        assert "petsAllowed" not in html
         assert " 20 minutes" in html
         assert "Âge minimum" not in html  # not a number
         assert 'href="tel:+212524000000"' in html
+
+
+async def test_a_slot_after_midnight_is_offered_with_the_date_on_which_it_begins(world, guest):
+    await world.database.write(
+        lambda tx: tx.execute(
+            "UPDATE slot SET start = '00:30', end = '03:00' WHERE start = '22:00'"
+        )
+    )
+
+    html = await (await guest.get("/book")).text()
+
+    assert html.count("dim. 22 nov.</span>") == 1
+    assert re.search("00:30 – 03:00</span><span[^>]*>dim. 22 nov.", html)
 
 
 async def test_an_hour_that_has_begun_is_neither_offered_nor_booked(world, guest):

@@ -127,7 +127,7 @@ async def test_two_tabs_do_not_overwrite_each_other(owner, tmp_path):
     stale = {**FORM, "guest.cancel_hours": "9", "app_url": "https://riad.example"}
     status, page, _ = await owner.post(PATH, {**stale, "seen": seen[1] if seen else ""})
 
-    assert (status, "nothing was overwritten" in page) == (409, True)
+    assert (status, "Open the page again" in page) == (409, True)
     assert 'max="720" value="9"' in page
     assert 'value="https://riad.example"' in page
     assert found_in(tmp_path)["guest.cancel_hours"] == 6

@@ -110,3 +110,10 @@ async def test_a_line_that_was_changed_is_noticed(running, owner):
 
     await running.live.database.write(forge)
     assert await running.live.database.read(find_broken_audit_link) == 2
+
+
+@pytest.mark.parametrize("path", ["people", "account"])
+async def test_a_name_keeps_its_direction_on_a_page_of_the_other(running, path):
+    owner = await a_person(running, name="Yasmine B.")
+
+    assert "<bdi>Yasmine B.</bdi></h" in (await owner.get(f"/portal/{path}"))[1]

@@ -184,6 +184,15 @@ async def test_signing_out_ends_the_session_and_says_so(owner):
     assert (await owner.get("/portal"))[2]["Location"].startswith("/portal/sign-in")
 
 
+async def test_a_form_sent_after_the_session_ended_is_said_not_to_be_saved(owner):
+    await owner.post("/portal/sign-out")
+
+    place = (await owner.post("/portal/venue/slots", {"start": "20:00"}))[2]["Location"]
+
+    assert "was not saved" in (await owner.get(place))[1]
+    assert "was not saved" not in (await owner.get("/portal/sign-in?next=/portal/venue/slots"))[1]
+
+
 async def test_htmx_leaves_the_whole_page_when_the_session_is_over(running):
     async with running.client.get("/portal", headers={"HX-Request": "true"}) as response:
         assert response.status == 401

@@ -32,6 +32,23 @@ async def test_the_board_shows_who_sits_where_how_many_and_from_where(running, h
     assert ">P</span>" in second
 
 
+async def test_the_board_of_a_venue_that_is_not_active_says_so_and_where_to_change_it(
+    running, host, manager
+):
+    assert "is not active" not in (await host.get("/portal/tonight"))[1]
+    await running.live.database.write(lambda tx: tx.execute("UPDATE venue SET status = 'inactive'"))
+
+    (_, for_host, _), (_, for_manager, _) = [
+        await person.get("/portal/tonight") for person in (host, manager)
+    ]
+
+    assert "is not active" in for_host
+    assert 'href="/portal/venue/rules"' not in for_host
+    assert (
+        'is not active: no reservation can be made. <a href="/portal/venue/rules">' in for_manager
+    )
+
+
 async def test_the_board_tells_managers_of_a_failing_backup(running, host, manager):
     failed = Alert("no_backup", "", running.clock.now(), "no backup was made: no space")
     await running.live.database.write(put_alert, failed)

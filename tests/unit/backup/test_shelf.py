@@ -8,6 +8,7 @@ import pytest
 from appliance.backup.catalogue import choose_old, find_catalogue, list_backups, read_record, rotate
 from appliance.clock import parse_instant
 from appliance.core.errors import OperatorError
+from appliance.core.i18n import load_languages
 from tests.conftest import with_settings
 from tests.unit.backup.making import a_box_with_guests, a_maker
 
@@ -115,11 +116,13 @@ def test_an_unplugged_volume_is_no_folder_to_make(made, tmp_path):
     box, _ = made
     settings = with_settings(backup={"directory": str(tmp_path / "usb")})
 
-    with pytest.raises(OperatorError, match="Plug the volume in"):
+    with pytest.raises(OperatorError, match="Plug it in"):
         find_catalogue(box.directory, settings)
-    with pytest.raises(OperatorError, match="Plug the volume in"):
+    with pytest.raises(OperatorError, match="Plug it in"):
         a_maker(box, settings=settings).make()
 
     assert not (tmp_path / "usb").exists()
     assert read_record(box.root).at is not None, "the proof before still counts"
-    assert "Plug the volume in" in read_record(box.root).trouble
+    trouble = read_record(box.root).trouble
+    assert "Plug it in" in trouble
+    assert "Branchez-le" in load_languages().get("fr").gettext(trouble)

@@ -10,7 +10,9 @@ import pytest
 
 from appliance.backup.catalogue import read_record, record_kit, write_record
 from appliance.backup.copies import CopyRecord
+from appliance.backup.create import _NO_ROOM
 from appliance.backup.recovery_key import ensure_recovery_key, recovery_key_file
+from appliance.core.i18n import load_languages
 from appliance.core.tokens import Tokens
 from appliance.doctor import data
 from appliance.doctor.data import fix_permissions
@@ -118,6 +120,14 @@ def test_a_backup_that_failed_is_told_with_its_reason_although_an_earlier_one_is
     assert "the stick is full" in english(found)
 
 
+def test_why_a_backup_failed_is_said_in_the_readers_language(ward):
+    write_record(ward.root, replace(read_record(ward.root), trouble=_NO_ROOM))
+
+    french = ward.find("backups").finding.text(load_languages().get("fr"))
+
+    assert french.endswith("dans le dossier de données.).")
+
+
 def test_backups_on_the_volume_of_the_box_are_worth_a_word(ward, tmp_path):
     ward.on(device=lambda _: 1)
     assert ward.status("backups") == "warn"
@@ -175,3 +185,5 @@ def test_a_folder_that_is_not_there_is_a_failure(ward, tmp_path):
     ward.set(backup={"directory": str(tmp_path / "usb")})
 
     assert ward.status("backups") == "fail"
+    french = ward.find("backups").finding.text(load_languages().get("fr"))
+    assert french.endswith(f"{tmp_path / 'usb'} ou son disque est introuvable.")

@@ -187,6 +187,15 @@ def test_a_venue_whose_box_no_device_trusts_gets_an_authority_for_its_other_name
     assert world.authority() == kept
 
 
+def test_a_long_arabic_name_of_the_venue_is_cut_to_what_a_certificate_takes(world):
+    world.certificates.venue = lambda: "مطعم النجمة الذهبية على سطح المدينة"
+
+    world.certificates.prepare()
+
+    assert "مطعم النجمة الذهبية" in world.authority().subject.rfc4514_string()
+    assert handshake(world, "riad-atlas.local")
+
+
 @pytest.mark.proves("S32", "V12")
 def test_tls_below_1_2_is_refused(world):
     world.certificates.prepare()

@@ -57,6 +57,7 @@ def test_a_slot_may_run_into_the_next_day_on_which_no_other_slot_begins_before_i
         ('slug = "x"\n' + TABLE, "name is missing"),
         ('name = " "\nslug = "x"\n' + TABLE, "name is ' '"),
         ('name = "x"\nslug = "Riad Atlas"\n' + TABLE, "slug is 'Riad Atlas'"),
+        (f'name = "x"\nslug = "{"a" * 64}"\n' + TABLE, "slug is 'aaa"),
         (HEAD + 'status = "closed"\n' + TABLE, "status is 'closed'"),
         (HEAD + 'reservation_mode = "x"\n' + TABLE, "reservation_mode is 'x'"),
         (HEAD + TABLE + 'name = ""\n', "tables[0].name is ''"),

@@ -9,13 +9,14 @@ import {
 } from "./portal/page";
 import { dragTables } from "./portal/table_order";
 import { followBoard } from "./portal/tonight";
-import { keepUnsavedInput } from "./portal/unsaved_input";
+import { keepUnsavedInput, restoreOtherForms } from "./portal/unsaved_input";
 
 closeMenus();
 copyOnClick();
 dragTables();
 followBoard();
 keepUnsavedInput();
+restoreOtherForms();
 followDrawer();
 removeSecrets();
 keepChosenTable();

@@ -26,6 +26,8 @@ export function followDrawer(): void {
     if (drawer()?.hasChildNodes() && !drawer()?.contains(document.activeElement)) focusDetail();
     // If the swap removed the focused button, focus the reservation, so that Tab continues there.
     if (document.activeElement === document.body) focusDetail();
+    // The refusal stands above the form, which may be far down.
+    document.querySelector("#drawer .problem")?.scrollIntoView({ block: "nearest" });
   });
 }
 

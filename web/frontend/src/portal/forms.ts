@@ -1,5 +1,7 @@
 // Submit forms only once, show refusals beside the field, and report an unreachable box.
 
+import { keepOtherForms } from "./unsaved_input";
+
 // Double submits. A form is not sent again until its response arrives or the timeout passes.
 
 const TIMEOUT_MS = 10_000;
@@ -12,6 +14,7 @@ export function preventDoubleSubmit(): void {
     if (target) pending.delete(target);
   });
   window.addEventListener("pageshow", () => (pending = new WeakSet()));
+  document.addEventListener("click", ignoreSecondClick, true);
 }
 
 function onSubmit(event: SubmitEvent): void {
@@ -24,6 +27,25 @@ function onSubmit(event: SubmitEvent): void {
   }
   pending.add(form);
   window.setTimeout(() => pending.delete(form), TIMEOUT_MS);
+}
+
+// The second click of a double click may meet another button: after the box's answer, the drawer
+// shows “On time” where “Will be late” was, and “Check in” with the rest of the party.
+
+const DOUBLE_CLICK_MS = 500;
+const DOUBLE_CLICK_PX = 20;
+let last = { time: 0, x: 0, y: 0, button: null as Element | null };
+
+function ignoreSecondClick(event: MouseEvent): void {
+  const button = (event.target as Element).closest("#drawer form button");
+  if (!button || event.detail === 0) return; // 0 is the keyboard
+  const isNear = Math.hypot(event.clientX - last.x, event.clientY - last.y) < DOUBLE_CLICK_PX;
+  const isSoon = event.timeStamp - last.time < DOUBLE_CLICK_MS;
+  const isOther = button !== last.button;
+  last = { time: event.timeStamp, x: event.clientX, y: event.clientY, button };
+  if (!isNear || !isSoon || !isOther) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
 }
 
 // Inline errors. This script sends forms with `data-in-place` and shows a refusal beside its field.
@@ -49,7 +71,10 @@ async function send(form: HTMLFormElement): Promise<void> {
   if (!answer || typeof text !== "string") return showUnreachable();
   hideUnreachable();
   const redirect = answer.headers.get("HX-Redirect");
-  if (redirect) return window.location.assign(redirect);
+  if (redirect) {
+    keepOtherForms(form);
+    return window.location.assign(redirect);
+  }
   if (answer.headers.has("HX-Retarget")) return showRefusal(form, text);
   // After a 5xx, it is unknown whether the form took effect, so let the user send it again.
   if (answer.status >= 500) return showUnreachable();

@@ -1,6 +1,6 @@
 // Unsaved input in the drawer's forms. It is kept while another form of the reservation is sent and
 // while the drawer shows another reservation. A reload of the page waits until no input would be
-// lost.
+// lost. On other pages, the input of forms with `data-keep` is kept while one of them is sent.
 
 type Control = HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement;
 
@@ -17,7 +17,8 @@ interface Answered {
   ctx?: { sourceElement?: Element; response?: { status: number } };
 }
 
-const CONTROLS = "input:not([type=hidden]), textarea, select";
+const CONTROLS = "input:not([type=hidden], [type=password]), textarea, select";
+const OTHER_FORMS = "unsaved";
 let collected: { reservation: string; inputs: SavedInput[] } | undefined;
 /** Unsaved input of reservations that the drawer no longer shows, by reservation id. */
 const saved = new Map<string, SavedInput[]>();
@@ -31,6 +32,23 @@ export function keepUnsavedInput(): void {
   for (const kind of ["htmx:after:swap", "click", "focusout", "keyup"]) {
     document.addEventListener(kind, () => window.setTimeout(runDeferred));
   }
+}
+
+/** Save the input of the page's other forms while the page that answers `sent` is loaded. */
+export function keepOtherForms(sent: HTMLFormElement): void {
+  const forms = document.querySelectorAll<HTMLFormElement>("form[data-keep]");
+  const others = [...forms].filter((form) => form !== sent);
+  sessionStorage.setItem(OTHER_FORMS, JSON.stringify(others.flatMap(changedInputs)));
+}
+
+export function restoreOtherForms(): void {
+  document.addEventListener("submit", ({ target }) => {
+    if (!(target instanceof HTMLFormElement) || "inPlace" in target.dataset) return;
+    if ("keep" in target.dataset) keepOtherForms(target);
+  });
+  const inputs = JSON.parse(sessionStorage.getItem(OTHER_FORMS) ?? "[]") as SavedInput[];
+  sessionStorage.removeItem(OTHER_FORMS);
+  applyInputs(document.body, inputs);
 }
 
 /** Whether a form in `detail` has unsaved input or the focus. */
