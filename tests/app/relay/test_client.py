@@ -301,3 +301,25 @@ async def test_a_relay_cannot_claim_a_caller_in_the_house_to_see_its_portal(
 
         assert (b" 404 " in status) == (not is_public)
         dialled.close()
+
+
+@pytest.mark.proves("S34")
+async def test_a_relay_cannot_use_up_the_limits_of_a_caller_in_the_house(joined, tmp_path, clock):
+    access = await joined.relay.enrol(A)
+    settings = with_settings(api={"unauthenticated_per_minute": 1})
+    (tmp_path / "house").mkdir()
+    async with running_box(tmp_path / "house", clock, settings) as running:
+        served = running.client.server.handler
+        dialled = await dial(access, served, served, lambda _caller: True)
+        reader, writer = await joined.relay.boxes.connection(A).open_connection(
+            A, 443, "127.0.0.1", 4444, encoding=None
+        )
+
+        for expected in (b" 401 ", b" 429 "):
+            writer.write(b"GET /v1/venue HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 30.0)
+            assert expected in head
+            await reader.readuntil(b"}")
+        async with running.client.get("/v1/venue") as response:
+            assert response.status == 401
+        dialled.close()
