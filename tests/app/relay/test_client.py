@@ -14,7 +14,7 @@ from appliance.relay_access import access_file
 from tests.app.relay.relay_world import HERE, Answering, a_relay
 from tests.app.relay.test_hello import hello_for
 from tests.conftest import opened_box, running_box, with_settings
-from web.connection import ConnectionLimit
+from web.connection import READ_AT_ONCE, ConnectionLimit
 from web.listeners import CountedTls
 from web.relay import client
 from web.relay.client import RelayClient
@@ -323,3 +323,10 @@ async def test_a_relay_cannot_use_up_the_limits_of_a_caller_in_the_house(joined,
         async with running.client.get("/v1/venue") as response:
             assert response.status == 401
         dialled.close()
+
+
+@pytest.mark.proves("S34")
+async def test_a_flood_from_the_relay_is_read_in_small_steps(joined):
+    access = await joined.relay.enrol(A)
+    dialled, _seen = await joined.relay.dial(access)
+    assert dialled._connection._transport.max_size == READ_AT_ONCE
