@@ -326,7 +326,8 @@ async def test_a_relay_cannot_use_up_the_limits_of_a_caller_in_the_house(joined,
 
 
 @pytest.mark.proves("S34")
-async def test_a_flood_from_the_relay_is_read_in_small_steps(joined):
+async def test_a_flood_from_either_end_is_read_in_small_steps(joined):
     access = await joined.relay.enrol(A)
     dialled, _seen = await joined.relay.dial(access)
-    assert dialled._connection._transport.max_size == READ_AT_ONCE
+    for end in (dialled._connection, joined.relay.boxes.connection(A)):
+        assert end._transport.max_size == READ_AT_ONCE
