@@ -14,6 +14,7 @@ from pathlib import Path
 
 from appliance.clock import format_instant
 from appliance.core.files import make_folder
+from appliance.core.text import one_line
 
 FILE = "venuebox.jsonl"
 _OURS = ("appliance", "terminal_bridge", "web")
@@ -50,7 +51,7 @@ def print_error(sentence: str, environ: Mapping[str, str]) -> None:
     If systemd reads stderr, the line starts with the priority for errors.
     """
     priority = "<3>" if stderr_is_journal(environ) else ""
-    sys.stderr.write(f"{priority}venuebox: {sentence}\n")
+    sys.stderr.write(f"{priority}venuebox: {one_line(sentence)}\n")
 
 
 class ConsoleLines(logging.Formatter):

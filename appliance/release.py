@@ -98,8 +98,7 @@ def read_manifest(release: IO[bytes], key: Ed25519PublicKey) -> Manifest:
     belongs to `key`.
     """
     try:
-        archive = tarfile.open(fileobj=release, mode="r:")  # noqa: SIM115 - the caller closes it
-        content, signature = (_next(archive, f"manifest.{end}") for end in ("json", "sig"))
+        content, signature = (_read_member(release, f"manifest.{end}") for end in ("json", "sig"))
         key.verify(signature, content)
         return msgspec.json.decode(content, type=Manifest)
     except (InvalidSignature, KeyError, *_DAMAGED):
@@ -108,29 +107,42 @@ def read_manifest(release: IO[bytes], key: Ed25519PublicKey) -> Manifest:
         ) from None
 
 
-def _next(archive: tarfile.TarFile, name: str) -> bytes:
-    member = archive.next()
-    file = archive.extractfile(member) if member and member.isreg() else None
-    if member is None or member.name != name or file is None:
+def _read_member(release: IO[bytes], name: str) -> bytes:
+    size = _open_member(release, name)
+    if not 0 <= size <= _MANIFEST_MAX:
         raise KeyError(name)
-    return file.read(_MANIFEST_MAX)
+    content = release.read(size)
+    release.read(-size % tarfile.BLOCKSIZE)
+    return content
+
+
+def _open_member(release: IO[bytes], name: str) -> int:
+    """Read the header of the next member. Return the size of its content, which follows.
+
+    Extended headers, which are not signed, are refused: tarfile may need half a minute to read one.
+    Raises KeyError or one of _DAMAGED if the next member is not the file `name`.
+    """
+    member = tarfile.TarInfo.frombuf(release.read(tarfile.BLOCKSIZE), "utf-8", "strict")
+    if member.name != name or not member.isreg():
+        raise KeyError(name)
+    return member.size
 
 
 def copy_program(
     release: IO[bytes], manifest: Manifest, write: Callable[[bytes], object] = lambda _block: None
 ) -> None:
-    """Pass the program in `release` to `write`. Raises OperatorError if the program is damaged."""
+    """Pass the program in `release`, as `read_manifest` left it, to `write`.
+
+    Raises OperatorError if the program is damaged.
+    """
     digest = hashlib.sha256()
-    release.seek(0)
     with suppress(KeyError, *_DAMAGED):  # the hash is then wrong
-        archive = tarfile.open(fileobj=release, mode="r:")  # noqa: SIM115 - the caller closes it
-        member = archive.getmember(_PROGRAM_MEMBER)
-        # A sparse file in a small archive could fill the disk.
-        is_right = member.isreg() and member.size == manifest.size
-        source = archive.extractfile(member) if is_right else None
-        while source is not None and (block := source.read(_BLOCK)):
+        left = _open_member(release, _PROGRAM_MEMBER)
+        is_right = left == manifest.size
+        while is_right and (block := release.read(min(left, _BLOCK))):
             digest.update(block)
             write(block)
+            left -= len(block)
     if digest.hexdigest() != manifest.sha256:
         raise OperatorError("the release is damaged. Download it again")
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 from aiohttp import web
 
 from appliance.core.errors import InternalError, MalformedRequest, log_exception
-from appliance.http.request import caller_key, is_in, is_loopback, networks_of, refuse
+from appliance.http.request import BY_RELAY, caller_key, is_in, is_loopback, networks_of, refuse
 from web.middleware import set_headers
 
 # Maximum number of bytes per read. aiohttp parses all bytes of a read in one step, which blocks the
@@ -54,7 +54,8 @@ class ConnectionLimit:
 
     def enter(self, connection: asyncio.BaseTransport) -> bool:
         """Count a new connection. If a limit is reached, abort the connection and return False."""
-        address = caller_key(_peer_of(connection))
+        by_relay = bool(connection.get_extra_info(BY_RELAY))
+        address = caller_key(_peer_of(connection), by_relay=by_relay)
         held = len(self._open.get(address, ()))
         limit = self._per_address * (_DEVICES_OF_A_NETWORK if ":" in address else 1)
         is_one_device = not self.speaks_for_many(connection)

@@ -33,7 +33,6 @@ from appliance.database.database import Database
 from appliance.email.worker import EmailWorker
 from appliance.environment import Environment
 from appliance.http.request import (
-    BY_RELAY,
     CALLER_OF,
     ENVIRONMENT,
     Handler,
@@ -42,6 +41,7 @@ from appliance.http.request import (
     claims_https,
     is_loopback,
     is_private,
+    is_relayed,
     is_trusted,
     networks_of,
     peer_of,
@@ -174,7 +174,7 @@ class HttpsPolicy:
 
     def caller_of(self, request: web.Request) -> str:
         """Return the client's address for rate limits, even if it is behind trusted proxies."""
-        return caller_key(peer_of(request, self._proxies))
+        return caller_key(peer_of(request, self._proxies), by_relay=is_relayed(request))
 
     def demand(self, request: web.Request) -> None:
         """Raise HttpsRequired if the request came over plain http, unless the settings allow it."""
@@ -209,9 +209,8 @@ class HttpsPolicy:
         """
         if self._has_public_portal:
             return True
-        is_relayed = request.transport is None or request.transport.get_extra_info(BY_RELAY)
         is_forwarded = any(name in request.headers for name in _FORWARDED)
-        if is_relayed or is_forwarded or is_trusted(request, self._proxies):
+        if is_relayed(request) or is_forwarded or is_trusted(request, self._proxies):
             return False
         address = address_of(request.remote or "")
         if address is None or address.is_global or requested_name(request) == self._guests_name:

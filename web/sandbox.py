@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aiohttp import web
+from multidict import CIMultiDict
 
 from appliance.clock import Clock, format_instant
 from appliance.core.errors import MalformedRequest, NotFound, ValidationError, field_invalid
@@ -75,6 +76,10 @@ def verify(secrets: Sequence[str], header: str, raw: bytes, now_ms: int) -> dict
         verdict = "too old"
     return {"verdict": verdict, "t": int(stamp), "ageSeconds": age, "expected": expected,
             "given": given}  # fmt: skip
+
+
+def _shown(raw: bytes) -> str:
+    return raw.decode("utf-8", "backslashreplace")[:_HEADER_KEPT]
 
 
 def _is_number(text: str) -> bool:
@@ -245,7 +250,10 @@ class Sandbox:
     ) -> web.StreamResponse:
         """Record a request with the body `raw`. Return the response for the receiver's mode."""
         receiver, now = self._find(token), self._clock.now()
-        headers, mode = request.headers, receiver.mode
+        # `request.headers` may contain text that cannot be encoded.
+        raw_headers = request.raw_headers[:_HEADERS_KEPT]
+        shown = [(_shown(name), _shown(value)) for name, value in raw_headers]
+        headers, mode = CIMultiDict(shown), receiver.mode
         attempt = headers.get("X-Service-Attempt", "")
         endpoints = self._endpoints_of(token)
         signature = headers.get("X-Service-Signature", "")
@@ -254,10 +262,7 @@ class Sandbox:
             event=headers.get("X-Service-Event", ""),
             delivery=headers.get("X-Service-Delivery", ""),
             attempt=int(attempt) if _is_number(attempt) else None,
-            headers=[
-                [part.decode("utf-8", "backslashreplace")[:_HEADER_KEPT] for part in header]
-                for header in request.raw_headers[:_HEADERS_KEPT]
-            ],
+            headers=shown,
             body=raw[:BODY_SHOWN].decode("utf-8", "backslashreplace"),
             bodyBytes=len(raw),
             signature=verify(self._secrets(endpoints), signature, raw, now),

@@ -37,7 +37,7 @@ from appliance.backup.targets import ensure_sftp_key
 from appliance.commands.backup import ask_key
 from appliance.commands.console import Console
 from appliance.core.data_directory import DataDirectory, listen_for_wakeups, wake_box
-from appliance.core.errors import OperatorError, RateLimited
+from appliance.core.errors import ApiError, OperatorError
 from appliance.core.i18n import Language
 from appliance.core.i18n import mark as _
 from appliance.core.network import in_url
@@ -53,6 +53,8 @@ from appliance.scheduler import run_in_daemon_thread
 from web.connection import Connection, ConnectionLimit, affordable_connections
 from web.listeners import listen
 from web.neighbours import find_venue_boxes
+from web.portal.forms import read_form
+from web.portal.responses import refusal_text
 from web.rendering import LANGUAGES, STATIC_ROUTES, TEMPLATES, prepare_pages
 from web.serve import run_serve
 
@@ -61,7 +63,6 @@ log = logging.getLogger(__name__)
 _EVERY_SECONDS = 60.0
 _SOON_SECONDS = 5.0  # until the first backup is ready, because an operator is waiting for it
 _TRIES_PER_MINUTE = 10
-_FORM_BYTES = 10_000
 _LEAVE_SECONDS = 0.5  # time to send the answer before this server stops
 _STALE_MS = 600_000
 
@@ -98,7 +99,7 @@ class StandbyServer:
 
     def build(self) -> web.Application:
         """Build the application."""
-        app = web.Application(client_max_size=_FORM_BYTES)
+        app = web.Application()
         prepare_pages(app)
         app.router.add_get("/", self.show)
         app.router.add_get("/health", self.show_health)
@@ -140,16 +141,16 @@ class StandbyServer:
 
     async def take_over(self, request: web.Request) -> web.Response:
         """`POST /take-over`: restore the backup, if the code is right and the other box is off."""
-        form = await request.post()
-        typed = western_digits(str(form.get("code", "")))
-        code = "".join(filter(digits.__contains__, typed))
         language = request.config_dict[LANGUAGES].of(request)
         caller = caller_key(request.remote or "")
         try:
             self._tries.spend(caller)
-        except RateLimited:
-            problem = language.gettext(_("Too many attempts in the last minute. Wait a minute."))
-            return self._page(request, status=429, problem=problem)
+            form = await read_form(request)
+        except ApiError as refusal:
+            problem = refusal_text(refusal, language)
+            return self._page(request, status=refusal.status, problem=problem)
+        typed = western_digits(form.secret("code"))
+        code = "".join(filter(digits.__contains__, typed))
         if not compare_digest(code, self._code):
             return self._page(request, status=403, problem=language.gettext(_("Wrong code.")))
         self._tries.give_back(caller)
@@ -157,7 +158,7 @@ class StandbyServer:
             async with self._busy:
                 if self._lost is None:  # else somebody tapped twice
                     await self._look()
-                    is_off = form.get("off") == "yes"
+                    is_off = form.checked("off")
                     _proven, self._lost = await run_in_daemon_thread(
                         lambda: self._standby.take_over(self._live, force=is_off)
                     )

@@ -120,7 +120,7 @@ class Copier:
                     databases = sum(path.stat().st_size for path in self.directory.databases)
                     failure = "the trial restore of a copy was not started"
                     require_room(self.directory, size + databases, failure)
-                    await target.get(path.name, scratch / path.name)
+                    await target.get(path.name, scratch / path.name, size)
             if is_trial:
                 self._prove(scratch / path.name, scratch)
                 record = replace(record, proven_at=now)
@@ -178,8 +178,8 @@ def fetch_latest(
 
     async def fetch() -> Path:
         async with open_target(replace(settings, target=address), directory) as target:
-            latest = await find_latest(target, address, {}, wanted)
-            await target.get(latest, folder / latest)
+            latest, size = await find_latest(target, address, {}, wanted)
+            await target.get(latest, folder / latest, size)
         return folder / latest
 
     return asyncio.run(fetch())
@@ -199,13 +199,14 @@ def split_source(source: str) -> tuple[str, str]:
 
 async def find_latest(
     target: Target, where: str, known: dict[str, archive.Header], wanted: str = ""
-) -> str:
-    """Return the name of the latest backup at the target, or `wanted` if it is given.
+) -> tuple[str, int]:
+    """Return the name and size of the latest backup at the target, or of `wanted` if it is given.
 
     `where` is the target's address. `known` is as in `_list_copies`. Raises TargetError if the
     backup does not exist, or if there are backups of several venues and `wanted` is not given.
     """
-    names = [name for name in await target.list() if catalogue.slug_of(name)]
+    files = await target.list()
+    names = [name for name in files if catalogue.slug_of(name)]
     # Read the headers, because the time in a name is wrong if the box's clock was wrong.
     copies = [] if wanted else await _list_copies(target, names, known)
     if len({header.venue_id for _path, header in copies}) > 1:
@@ -217,4 +218,4 @@ async def find_latest(
     latest = wanted or next((path.name for path, _header in copies), "")
     if latest not in names:
         raise TargetError(f"{where} has no backup {wanted}".rstrip())
-    return latest
+    return latest, files[latest]

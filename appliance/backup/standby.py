@@ -179,11 +179,11 @@ class Standby:
     async def _refresh(self) -> None:
         with scratch_folder(self.directory) as scratch:
             async with open_target(self._source, self.directory) as target:
-                name = await find_latest(target, self._source.target, self._known)
+                name, size = await find_latest(target, self._source.target, self._known)
                 ready = self.state.ready
                 is_new = name not in self._unusable and (ready is None or ready.file != name)
                 if is_new:
-                    await target.get(name, scratch / name)
+                    await target.get(name, scratch / name, size)
                 marker = await fence.read_marker(target, self._known[name].venue_id, self.key)
             self.state = replace(self.state, marker=marker)
             if name in self._unusable:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from appliance.backup.catalogue import SUFFIX, slug_of
@@ -32,6 +32,7 @@ _SMALL_SECONDS = 60.0  # deadline for short calls, such as `list`, `head` and `d
 _SLOWEST = 20_000  # bytes per second; a slower transfer does not finish before its deadline
 HEAD_BYTES = 8192  # more than the longest header of a backup
 _BLOCK = 1 << 20
+_LIST_MAX, _ENTRY = 4 << 20, 200  # bytes of a target's list of files, with this number for each
 MARKER_BYTES = 1 << 20  # more than the largest marker
 _PINS, _KEY = "known_hosts", "sftp_key"  # names of files in secrets/
 
@@ -205,14 +206,17 @@ class _Sftp:
 
     async def list(self) -> dict[str, int]:
         """Return the size in bytes of each backup, by name."""
+        found, left = dict[str, int](), _LIST_MAX
         async with asyncio.timeout(_SMALL_SECONDS):
             await self._sftp.makedirs(self._folder, exist_ok=True)
-            found = await self._sftp.readdir(self._folder)
-        return {
-            name: entry.attrs.size or 0
-            for entry in found
-            if (name := str(entry.filename)).endswith(SUFFIX)
-        }
+            async for entry in self._sftp.scandir(self._folder):
+                name = str(entry.filename)
+                left -= len(name) + _ENTRY
+                if left < 0:
+                    raise TargetError("the folder contains too many files for a backup target")
+                if name.endswith(SUFFIX):
+                    found[name] = entry.attrs.size or 0
+        return found
 
     async def put(self, path: Path, size: int) -> None:
         """Copy a file of `size` bytes to the target. `list` never returns an incomplete copy."""
@@ -223,12 +227,14 @@ class _Sftp:
             await self._sftp.put(str(path), part)
             await self._put_in_place(part, path.name)
 
-    async def get(self, name: str, path: Path) -> None:
-        """Copy a file from the target to `path`."""
-        async with asyncio.timeout(_SMALL_SECONDS):
-            size = await self._sftp.getsize(f"{self._folder}/{name}") or 0
-        async with asyncio.timeout(_deadline(size)):
-            await self._sftp.get(f"{self._folder}/{name}", str(path))
+    async def get(self, name: str, path: Path, size: int) -> None:
+        """Copy at most `size` bytes of a file from the target to `path`."""
+        source = f"{self._folder}/{name}"
+        async with asyncio.timeout(_deadline(size)), self._sftp.open(source, "rb") as file:
+            with path.open("wb") as copy:
+                while size > 0 and (block := cast("bytes", await file.read(min(size, _BLOCK)))):
+                    copy.write(block)
+                    size -= len(block)
 
     async def delete(self, name: str) -> None:
         """Delete a file."""
@@ -309,13 +315,13 @@ class _S3:
         async with asyncio.timeout(_deadline(size)):
             await self._store.put_async(path.name, path, max_concurrency=2)
 
-    async def get(self, name: str, path: Path) -> None:
+    async def get(self, name: str, path: Path, size: int) -> None:
         async with asyncio.timeout(_SMALL_SECONDS):
             found = await self._store.get_async(name)
-        async with asyncio.timeout(_deadline(found.meta["size"])):
+        async with asyncio.timeout(_deadline(size)):
             with path.open("wb") as file:
                 async for block in found.stream(min_chunk_size=_BLOCK):
-                    file.write(block)
+                    file.write(memoryview(block)[: size - file.tell()])
 
     async def delete(self, name: str) -> None:
         async with asyncio.timeout(_SMALL_SECONDS):

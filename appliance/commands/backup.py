@@ -28,6 +28,7 @@ from appliance.commands.console import Commands, Console, WrongUsage, add_comman
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.files import make_folder, open_private, sync
+from appliance.core.text import one_line
 from appliance.database.integrity import salvage_database
 from appliance.venue.model import get_venue
 
@@ -126,7 +127,7 @@ def _restore(arguments: argparse.Namespace, console: Console, fetched: Path | No
     with open_backup(fetched or Path(arguments.file)) as file:
         header, _ = read_header(file)
         directory = console.directory(arguments)
-        key = ask_key(arguments.key, f"recovery key of {header.venue}:")
+        key = ask_key(arguments.key, f"recovery key of {one_line(header.venue)}:")
         marker = None  # the previous box's marker, if there is one at the target
         if fetched:
             target = split_source(arguments.source)[0]
@@ -194,7 +195,8 @@ def verify(arguments: argparse.Namespace, console: Console) -> int:
     """
     with open_backup(Path(arguments.file)) as file:
         header, _ = read_header(file)
-        print(f"{header.venue}, {header.made_at}, venuebox {header.version}", flush=True)
+        line = f"{header.venue}, {header.made_at}, venuebox {header.version}"
+        print(one_line(line), flush=True)  # nothing has been authenticated yet
         directory = console.directory(arguments)
         key = None if arguments.key else recovery_key.find_recovery_key(directory)
         if key is None or key.check != header.key_check:

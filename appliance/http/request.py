@@ -298,13 +298,21 @@ def claims_https(request: web.Request) -> bool:
     return bool(values) and values[-1].rpartition(",")[2].strip() == "https"
 
 
+def is_relayed(request: web.Request) -> bool:
+    """Return whether the request came through the relay. If the connection is lost, return True."""
+    return request.transport is None or bool(request.transport.get_extra_info(BY_RELAY))
+
+
 @lru_cache(maxsize=1024)
-def caller_key(peer: str) -> str:
-    """Return the key under which to count a caller: its IPv4 address or its IPv6 /64 network."""
+def caller_key(peer: str, *, by_relay: bool = False) -> str:
+    """Return the key under which to count a caller: its IPv4 address or its IPv6 /64 network.
+
+    It differs by relay, because a relay could report the address of a phone to use up its limits.
+    """
     address = address_of(peer)
-    if address is None:
-        return peer
-    return str(address if address.version == 4 else ip_network((address, 64), strict=False))
+    if address is not None:
+        peer = str(address if address.version == 4 else ip_network((address, 64), strict=False))
+    return f"relay {peer}" if by_relay else peer
 
 
 @lru_cache(maxsize=1024)

@@ -10,6 +10,7 @@ import socket
 import pytest
 from aiohttp import web
 
+from appliance.http.request import BY_RELAY
 from tests.app.processes import Serving
 from tests.journeys.box_process import found_box
 from web.connection import PROXY_KEEP_ALIVE, Connection, ConnectionLimit
@@ -232,8 +233,8 @@ FILES = 200
 class Peer(asyncio.Transport):
     """A connection from `address`."""
 
-    def __init__(self, address):
-        super().__init__({"peername": (address, 50_000)})
+    def __init__(self, address, **extra):
+        super().__init__({"peername": (address, 50_000), **extra})
         self.is_open = True
 
     def abort(self):
@@ -255,6 +256,13 @@ def test_one_device_may_hold_so_many_and_another_still_comes_in():
     limit = ConnectionLimit(10, per_address=2)
     assert enter(limit, *["192.168.1.5"] * 3)[1] == [True, True, False]
     assert enter(limit, "192.168.1.6")[1] == [True]
+
+
+@pytest.mark.proves("S34")
+def test_a_relay_that_reports_the_address_of_a_phone_leaves_it_its_connections():
+    limit = ConnectionLimit(10, per_address=1)
+    assert limit.enter(Peer("192.168.1.5", **{BY_RELAY: True}))
+    assert enter(limit, "192.168.1.5")[1] == [True]
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "10.0.0.7", "2001:db8::7"])

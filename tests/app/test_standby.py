@@ -150,6 +150,23 @@ async def test_without_the_code_nobody_takes_over_and_guesses_are_few(page, worl
     assert await press(page, code=world.source.code, off="yes") == 200
 
 
+@pytest.mark.proves("S30")
+@pytest.mark.parametrize(
+    ("kind", "form", "status"),
+    [
+        ("multipart/form-data; boundary=b", b"--b\r\nno header\r\n\r\n1\r\n--b--\r\n", 415),
+        ("application/x-www-form-urlencoded; charset=punycode", b"code=" + b"9" * 9000, 415),
+        ("application/x-www-form-urlencoded", b"code=%ff", 400),
+        ("application/x-www-form-urlencoded", b"code=" + b"9" * 70_000, 413),
+    ],
+)
+async def test_a_form_that_no_browser_sends_is_refused_with_the_page(page, kind, form, status):
+    headers = {"Content-Type": kind}
+    async with page.post("/take-over", data=form, headers=headers) as response:
+        assert response.status == status
+        assert 'role="alert"' in await response.text()
+
+
 async def test_somebody_who_guesses_does_not_keep_the_owner_out(page, world):
     elsewhere = ClientSession(connector=TCPConnector(local_addr=("127.0.0.2", 0)))
     async with elsewhere as guesser:

@@ -158,6 +158,8 @@ async def _connect(
                 keepalive_interval=_KEEPALIVE_SECONDS, keepalive_count_max=_KEEPALIVE_MISSES,
                 **cast("dict[str, Any]", SSH_OPTIONS),
             )  # fmt: skip
+            # Many small packets, read in one step, would block the event loop.
+            cast("Any", connection)._transport.max_size = READ_AT_ONCE  # noqa: SLF001 - no other way
             kernel = connection.get_extra_info("socket")
             kernel.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS)
             for port, accept in accepts.items():

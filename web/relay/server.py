@@ -16,6 +16,7 @@ from appliance.core.errors import RateLimited
 from appliance.http.rate_limit import RateLimit
 from appliance.http.request import caller_key
 from appliance.relay_access import BOX_USER
+from web.connection import READ_AT_ONCE
 from web.relay.enrolment import (
     HTTP_PORT,
     JOIN_USER,
@@ -177,6 +178,8 @@ class BoxConnection(asyncssh.SSHServer):
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         """Count the connection. Close it if its address connects too often."""
         self._connection = conn
+        # Many small packets, read in one step, would block the event loop.
+        cast("Any", conn)._transport.max_size = READ_AT_ONCE  # noqa: SLF001 - no other way
         self._watch()
         try:
             self._boxes.dials.spend(caller_key(str((conn.get_extra_info("peername") or ("",))[0])))

@@ -14,7 +14,7 @@ from appliance.relay_access import access_file
 from tests.app.relay.relay_world import HERE, Answering, a_relay
 from tests.app.relay.test_hello import hello_for
 from tests.conftest import opened_box, running_box, with_settings
-from web.connection import ConnectionLimit
+from web.connection import READ_AT_ONCE, ConnectionLimit
 from web.listeners import CountedTls
 from web.relay import client
 from web.relay.client import RelayClient
@@ -301,3 +301,33 @@ async def test_a_relay_cannot_claim_a_caller_in_the_house_to_see_its_portal(
 
         assert (b" 404 " in status) == (not is_public)
         dialled.close()
+
+
+@pytest.mark.proves("S34")
+async def test_a_relay_cannot_use_up_the_limits_of_a_caller_in_the_house(joined, tmp_path, clock):
+    access = await joined.relay.enrol(A)
+    settings = with_settings(api={"unauthenticated_per_minute": 1})
+    (tmp_path / "house").mkdir()
+    async with running_box(tmp_path / "house", clock, settings) as running:
+        served = running.client.server.handler
+        dialled = await dial(access, served, served, lambda _caller: True)
+        reader, writer = await joined.relay.boxes.connection(A).open_connection(
+            A, 443, "127.0.0.1", 4444, encoding=None
+        )
+
+        for expected in (b" 401 ", b" 429 "):
+            writer.write(b"GET /v1/venue HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 30.0)
+            assert expected in head
+            await reader.readuntil(b"}")
+        async with running.client.get("/v1/venue") as response:
+            assert response.status == 401
+        dialled.close()
+
+
+@pytest.mark.proves("S34")
+async def test_a_flood_from_either_end_is_read_in_small_steps(joined):
+    access = await joined.relay.enrol(A)
+    dialled, _seen = await joined.relay.dial(access)
+    for end in (dialled._connection, joined.relay.boxes.connection(A)):
+        assert end._transport.max_size == READ_AT_ONCE

@@ -71,11 +71,30 @@ async def test_a_box_keeps_its_backups_there(relay, tmp_path):
         await target.put(source, 256_000)
         assert await target.list() == files_of(relay) == {BACKUP: 256_000}
         await target.put(source, 256_000)  # once more
-        await target.get(BACKUP, tmp_path / "fetched")
+        await target.get(BACKUP, tmp_path / "fetched", 256_000)
         assert (tmp_path / "fetched").read_bytes() == source.read_bytes()
         assert await target.read(BACKUP, 256) == bytes(range(256))
         await target.delete(BACKUP)
     assert files_of(relay) == {}
+
+
+@pytest.mark.proves("S34")
+async def test_a_relay_that_lists_or_sends_without_end_fills_nothing(relay, tmp_path, monkeypatch):
+    directory = DataDirectory(tmp_path / "box")
+    (await relay.enrol(A)).save(_made(access_file(directory.root)))
+    (relay.enrolments.backups / A).mkdir(parents=True)
+    (relay.enrolments.backups / A / BACKUP).write_bytes(bytes(100_000))
+
+    async def list_without_end(_self, _path):
+        while True:
+            yield asyncssh.SFTPName(BACKUP.encode(), attrs=asyncssh.SFTPAttrs(size=1))
+
+    monkeypatch.setattr(storage.BoxFiles, "scandir", list_without_end)
+    async with open_target(RELAY, directory) as target:
+        await target.get(BACKUP, tmp_path / "fetched", 1000)
+        assert (tmp_path / "fetched").stat().st_size == 1000
+        with pytest.raises(TargetError, match="too many files"):
+            await target.list()
 
 
 def _made(file: Path) -> Path:

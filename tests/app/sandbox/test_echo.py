@@ -88,6 +88,20 @@ async def test_a_forged_request_is_shown_as_wrong_and_as_none_of_this_box(runnin
     assert {echo["attempt"] for echo in echoes} == {None}
 
 
+@pytest.mark.proves("S30")
+async def test_a_header_that_is_no_text_is_shown_and_breaks_nothing(running):
+    lent = await borrowed(running)
+    reader, writer = await asyncio.open_connection("127.0.0.1", running.client.port)
+    head = f"POST {path_of(lent)} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    forged = b"X-Service-Event: \xff\r\nX-Service-Signature: t=1,v1=\xff\r\n"
+    writer.write(head.encode() + forged + b"Content-Length: 0\r\n\r\n")
+
+    assert (await reader.read()).startswith(b"HTTP/1.1 204 ")
+    [echo] = await arrived(running, lent)
+    assert (echo["event"], echo["signature"]["given"]) == ("\\xff", ["\\xff"])
+    writer.close()
+
+
 async def test_only_what_is_new_is_told_and_the_oldest_are_forgotten(running):
     lent = await borrowed(running)
     for _ in range(KEPT_DELIVERIES + 2):

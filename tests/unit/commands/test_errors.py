@@ -1,6 +1,10 @@
 """A command that cannot do what was asked ends with one line on stderr and its status."""
 
+import json
+
 import pytest
+
+from appliance.backup.recovery_key import RecoveryKey
 
 LIVE = ("--environment", "live")
 KEY = ("key", "create", *LIVE)
@@ -114,3 +118,20 @@ def test_a_venue_file_with_a_mistake_changes_nothing(box, program, venue_file, t
     for file in (venue_file, tmp_path / "none.toml"):
         program.complaint("init", "--venue", str(file))
         assert not program.data.exists()
+
+
+@pytest.mark.proves("S26")
+@pytest.mark.parametrize("command", ["verify", "restore"])
+def test_a_planted_backup_writes_nothing_but_text_on_the_console(program, tmp_path, command):
+    planted = tmp_path / "planted.venuebox-backup"
+    header = {
+        "venue": "A\x1b[2J\nroot password:", "slug": "a", "venue_id": "v", "schema": 99,
+        "made_at": "2026-11-27T00:00:00.000Z", "version": "9\x1b[31m", "salt": "00",
+        "key_check": "00",
+    }  # fmt: skip
+    planted.write_bytes(b"VENUEBOX BACKUP 1\n" + json.dumps(header).encode() + b"\n")
+
+    assert program(command, str(planted), "--key", RecoveryKey(bytes(32)).text) == 1
+
+    assert "\x1b" not in program.out + program.err
+    assert "\nroot" not in program.out

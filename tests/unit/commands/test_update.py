@@ -229,6 +229,22 @@ def test_what_is_no_release_or_a_part_of_one_or_was_changed_changes_nothing(host
     assert host.program.read_bytes() == host.script("1.0")
 
 
+@pytest.mark.proves("S27")
+@pytest.mark.parametrize("member", ["manifest.json", "venuebox"])
+def test_a_header_that_is_not_signed_costs_no_time(host, member):
+    content = release(host.script("1.1"), KEY, version="1.1")
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        start = archive.getmember(member).offset
+    digits = tarfile.TarInfo("digits")
+    digits.type, digits.size = tarfile.XHDTYPE, 200 * tarfile.BLOCKSIZE
+    header = digits.tobuf() + b"1" * digits.size
+    began = time.process_time()
+    with pytest.raises(OperatorError):
+        host.update(content[:start] + header + content[start:])
+    assert time.process_time() - began < 1
+    assert (host.calls(), host.left()) == ([], [])
+
+
 @pytest.mark.parametrize(("schema", "stays"), [(0, "1.0"), (1, "1.1")])
 def test_bookings_of_a_new_schema_are_not_lost_by_going_back(host, schema, stays):
     host.healthy = [True, False]
