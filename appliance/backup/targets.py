@@ -155,6 +155,8 @@ async def _open_sftp(
     options: dict[str, Any] = {"password": settings.target_secret or None}
     if is_pinned and not expected:
         options["known_hosts"] = str(pins)
+    else:  # docs/operations/backup.md tells how to print the fingerprint of this one
+        options["server_host_key_algs"] = "^ssh-ed25519"
     # A new machine does not have this file, so a restore there uses the user's own SSH keys.
     if key.exists():
         options |= {"client_keys": [str(key)], "agent_path": None}
