@@ -118,6 +118,8 @@ async def _connect(
     async with asyncio.timeout(_CONNECT_SECONDS):
         connection = await asyncssh.connect(
             host, port, client_factory=Client, username=user, config=None, keepalive_interval=15,
+            # By default asyncssh looks into the home, and fails where systemd or root closes it.
+            x509_trusted_cert_paths=[],
             **{"known_hosts": ([], [], [])} | options,
         )  # fmt: skip
     try:
