@@ -162,8 +162,8 @@ def backups(context: CheckContext) -> Check:
     try:
         folder = find_catalogue(context.directory, settings)
     except OperatorError as trouble:
-        return Check.of("backups_impossible", trouble=trouble)
-    because = f" ({record.trouble})" if record.trouble else ""
+        return Check.of("backups_impossible", trouble=str(trouble).rstrip("."))
+    because = f" ({record.trouble.rstrip('.')})" if record.trouble else ""
     if record.at is None:
         return Check.of("backups_unverified", because=because)
     when = utc(record.at)

@@ -175,3 +175,4 @@ def test_a_folder_that_is_not_there_is_a_failure(ward, tmp_path):
     ward.set(backup={"directory": str(tmp_path / "usb")})
 
     assert ward.status("backups") == "fail"
+    assert not english(ward.find("backups")).endswith("..")
