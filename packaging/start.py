@@ -3,6 +3,7 @@
 import os
 import stat
 import sys
+from collections.abc import MutableMapping
 from pathlib import Path
 
 from appliance.core.files import sync
@@ -24,10 +25,24 @@ def keep(unpacked: Path, name: str) -> None:
     sync(unpacked.parent)
 
 
+def restore_environment(environ: MutableMapping[str, str]) -> None:
+    """Undo what `start_from_kept` in runtime_place.c has set, for the programs that this one runs.
+
+    Otherwise a new version of the program would not choose its place, and other programs, such as
+    curl in `acme.dns_hook`, would load the libraries of this one.
+    """
+    for name in [name for name in environ if name.startswith("_PYI_")]:
+        del environ[name]
+    environ.pop("LD_LIBRARY_PATH", None)
+    if "LD_LIBRARY_PATH_ORIG" in environ:
+        environ["LD_LIBRARY_PATH"] = environ.pop("LD_LIBRARY_PATH_ORIG")
+
+
 if __name__ == "__main__":
     if "VENUEBOX_UNPACK" in os.environ:
         keep(Path(__file__).parent, os.environ["VENUEBOX_UNPACK"])
         sys.exit()
+    restore_environment(os.environ)
     from web.main import main
 
     sys.exit(main())

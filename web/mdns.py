@@ -43,16 +43,21 @@ _LOOK_WITHOUT_SECONDS = 5.0  # interval between checks while the box has no addr
 def find_address(host: str, port: int, remembered: str | None) -> str:
     """Return the plain http URL at which other machines reach the box.
 
-    If the machine has no network, return `remembered`, the box's last known URL, because the router
-    usually assigns the same address again. If `remembered` is None or has a different port, return
-    the loopback address.
+    In a network without a router, this is one of the machine's addresses. If the machine has no
+    network, return `remembered`, the box's last known URL, because the router usually assigns the
+    same address again. If `remembered` is None or has a different port, return the loopback
+    address.
     """
     if host not in ANY:
         return f"http://{in_url(host)}:{port}"
     found = source_address(REMOTE_ADDRESSES[0])
-    if found in {None, _LOOPBACK} and remembered is not None and urlsplit(remembered).port == port:
-        return remembered
-    return f"http://{found or _LOOPBACK}:{port}"
+    if found in {None, _LOOPBACK}:
+        own = [text for text, _index in own_interfaces() if ":" not in text]
+        last = urlsplit(remembered or "")
+        if remembered and last.port == port and (not own or last.hostname in own):
+            return remembered
+        found = own[0] if own else _LOOPBACK
+    return f"http://{found}:{port}"
 
 
 def find_local_address(host: str, port: int) -> str:

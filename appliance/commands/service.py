@@ -90,8 +90,8 @@ def make_unit(
     data: Path, user: str, program: str, backups: str = "", command: str = "serve"
 ) -> str:
     """Return the text of the unit. `backups` is the setting `backup.directory`."""
-    places = {data, *data.parents, *Path(program).parents}
-    is_at_home = not places.isdisjoint(map(Path, _HOMES))
+    paths = [Path(each).resolve() for each in (data, program, backups or "/")]
+    is_at_home = any(path.is_relative_to(home) for path in paths for home in _HOMES)
     return _template(UNIT.name).format(
         data=_quoted(str(data)), user=user, program=_quoted(program), groups=_groups_line(),
         command=command,

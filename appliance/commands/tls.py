@@ -98,6 +98,9 @@ def import_pair(arguments: argparse.Namespace, console: cli.Console) -> int:
     names = certificates.import_certificate(directory.root / "tls", pem, key, console.clock.now())
     wake_box(directory.wakeup_pipe)
     print(f"the certificate is used for {', '.join(names.dns)}")
+    if pem.count(b"-----BEGIN CERTIFICATE-----") == 1:
+        print("It came without a chain. Phones refuse it unless they trust its issuer directly.")
+        print("If the issuer provides a chain, such as fullchain.pem, import that file.")
     return 0
 
 

@@ -271,7 +271,9 @@ def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # RecursionError: values nested too deeply
-        raise OperatorError(f"{name} cannot be read: {error}") from None
+        is_twice = str(error).startswith("Cannot declare")
+        hint = ". The file has this section already: write the settings there." if is_twice else ""
+        raise OperatorError(f"{name} cannot be read: {error}{hint}") from None
     readers = parse_readers(document.pop("readers", []))
     for section in document:
         if section not in _SECTIONS:

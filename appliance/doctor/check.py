@@ -149,6 +149,7 @@ class Machine:
     is_synchronised: Callable[[], bool] = kernel_is_synchronised
     has_way_out: Callable[[], bool] = has_way_out
     ask: Callable[[str], int | None] = ask_health
+    unit: Path = Path("/etc/systemd/system/venuebox.service")
 
 
 @dataclass(frozen=True, slots=True)

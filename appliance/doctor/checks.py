@@ -114,7 +114,9 @@ def uplink(context: CheckContext) -> Check:
 def box(context: CheckContext) -> Check:
     """Check that a box serves this directory and that `/health` returns 200 within 2 s."""
     if not context.runs:
-        return Check.of("box_stopped")
+        is_service = context.machine.unit.exists()
+        command = "systemctl start venuebox" if is_service else "venuebox serve"
+        return Check.of("box_stopped", command=command)
     answers = {}
     for url in _addresses(context):
         answers[url] = context.machine.ask(f"{url}/health")

@@ -191,7 +191,7 @@ def backup_target(context: CheckContext) -> Check:
     when = utc(record.at)
     if record.trouble:
         status = _fails_after_a_week(context, record.failing_since or 0)
-        values = {"target": target, "trouble": record.trouble, "when": when}
+        values = {"target": target, "trouble": record.trouble.rstrip("."), "when": when}
         return Check.of("backup_target_fails", status, **values)
     proven = utc(record.proven_at or record.at)
     return Check.of("backup_target", target=target, when=when, proven=proven)

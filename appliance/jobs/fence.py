@@ -65,7 +65,7 @@ class FenceWatch:
         self.job = Job("fence", box.live.database, self._next_due, self.check)
 
     async def check_at_start(self) -> None:
-        """Check for at most 5 s before the box serves.
+        """Check for at most 5 s before the box serves, or 15 s if it is not confirmed.
 
         If no backup target is set, only checks whether this box was fenced before. Raises Fenced
         if this box must not serve.
@@ -74,8 +74,10 @@ class FenceWatch:
             fence.refuse_later(self._own.installation, [self._own.replaced_by])
         if not self._box.settings.backup.target:
             return
+        # A box that is not confirmed looks at the network first.
+        is_copy = self._own is not None and not self._own.confirmed
         try:
-            async with asyncio.timeout(_START_SECONDS):
+            async with asyncio.timeout(_START_SECONDS * (3 if is_copy else 1)):
                 await self._check()
         except fence.Fenced:
             raise
@@ -111,9 +113,13 @@ class FenceWatch:
         if key is None or own is None:
             return
         try:
-            looked, wrote = await asyncio.gather(
-                self._look_around(key, own), self._exchange(key, own)
-            )
+            if own.confirmed:
+                looked, wrote = await asyncio.gather(
+                    self._look_around(key, own), self._exchange(key, own)
+                )
+            else:  # its marker would stop the box to which it has to give way
+                looked = await self._look_around(key, own)
+                wrote = await self._exchange(key, own)
         except fence.Fenced as error:
             if error.replaced_by is not None:
                 by = replace(error.replaced_by, events=[])
@@ -135,7 +141,8 @@ class FenceWatch:
         check at the target must go on. Raises Fenced if this box must not serve.
         """
         number, has_target = self._checks - 1, bool(self._box.settings.backup.target)
-        is_due = not has_target or number < _FIRST_CHECKS or number % _LOOK_EVERY == 0
+        is_due = number < _FIRST_CHECKS or number % _LOOK_EVERY == 0
+        is_due = is_due or not (has_target and own.confirmed)
         if self._look is None or not is_due:
             return False
         try:

@@ -1,6 +1,6 @@
 """The box's own authority: its name constraints, the certificates that it signs, and their names.
 
-The authority may sign only for the names and private address ranges that it was created for. A
+The authority may sign only for the names that it was created for and for private addresses. A
 phone that trusts the authority therefore accepts its certificates only for these.
 """
 
@@ -24,7 +24,7 @@ from appliance.core.settings import ServerSettings
 Network = IPv4Network | IPv6Network
 
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
-# The authority may sign for whole ranges, so it stays usable if the box's address changes.
+# The authority may sign for all of them, so it stays usable behind a new router or with a VPN.
 _PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")
 
 
@@ -48,20 +48,11 @@ class Names:
         return name in self.dns or f"*.{parent}" in self.dns
 
     def ranges(self) -> list[Network]:
-        """Return the networks to permit: the private range of each address, or the address itself.
-
-        If all addresses are loopback, permit every private range, because the box may get an
-        address later.
-        """
-        networks = {ip_network(text) for text in _LOOPBACK}
-        private = [ip_network(text) for text in _PRIVATE]
-        if all(ip_address(text).is_loopback for text in self.addresses):
-            networks.update(private)
+        """Return the networks to permit: all private ranges, and each other address itself."""
+        networks = {ip_network(text) for text in (*_LOOPBACK, *_PRIVATE)}
         for text in self.addresses:
-            address = ip_address(text)
-            if not address.is_loopback:
-                ranges = [network for network in private if address in network]
-                networks.update(ranges or [ip_network(text)])
+            if not any(ip_address(text) in network for network in networks):
+                networks.add(ip_network(text))
         return sorted(networks, key=lambda network: (network.version, network))
 
 

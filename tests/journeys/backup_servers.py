@@ -75,7 +75,8 @@ class SftpServer:
             "UsePAM": "no", "PasswordAuthentication": "no", "Subsystem": "sftp internal-sftp",
         }  # fmt: skip
         file = self.folder / "sshd_config"
-        file.write_text("".join(f"{name} {value}\n" for name, value in config.items()))
+        lines = [*config.items(), ("HostKey", self.folder / "rsa_host_key")]
+        file.write_text("".join(f"{name} {value}\n" for name, value in lines))
         command = [*self.wrapper, SSHD, "-D", "-f", file, "-E", self.folder / "log"]
         # In a network of its own, nobody here can ask it.
         with _process(command, None if self.wrapper else self.port) as self.process:
@@ -83,19 +84,18 @@ class SftpServer:
 
 
 def an_sftp_server(folder, port):
-    """Return an sshd that does not run yet, with a host key of its own."""
+    """Return an sshd that does not run yet, with host keys of two kinds, as distributions make."""
     folder.mkdir()
     server = SftpServer(folder, port)
     server.authorized.touch(0o600)
     _keygen(folder / "host_key")
+    _keygen(folder / "rsa_host_key", "rsa")
     return server
 
 
-def _keygen(path):
+def _keygen(path, kind="ed25519"):
     path.unlink(missing_ok=True)
-    subprocess.run(
-        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True, timeout=30
-    )
+    subprocess.run(["ssh-keygen", "-q", "-t", kind, "-N", "", "-f", path], check=True, timeout=30)
 
 
 @contextmanager

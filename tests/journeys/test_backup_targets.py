@@ -232,6 +232,12 @@ async def test_a_host_key_that_is_given_is_the_only_one_trusted(sftp, founded):
     assert not (founded.data / "secrets" / "known_hosts").exists()
 
 
+async def test_a_home_that_cannot_be_entered_does_not_matter(sftp, founded, monkeypatch):
+    monkeypatch.setenv("HOME", f"/{'x' * 256}")
+
+    assert await files_at(sftp, founded.data) == {}
+
+
 @pytest.mark.parametrize("kind", ["sftp", "s3", "relay"])
 async def test_a_server_that_never_answers_does_not_hold_up_the_box(founded, monkeypatch, kind):
     for name in ("_CONNECT_SECONDS", "_SMALL_SECONDS"):

@@ -145,7 +145,8 @@ def test_a_target_for_copies_of_backups_is_a_folder_by_sftp_or_a_bucket(tmp_path
 @pytest.mark.parametrize(
     ("text", "named"),
     [("[server]\nprt = 1", "server.prt"), ("[serverr]\nport = 1", "[serverr]"),
-     ("server = 1", "server"), ("[server", "settings.toml")],
+     ("server = 1", "server"), ("[server", "settings.toml"),
+     ("[server]\n[server]", "section already")],
 )  # fmt: skip
 def test_what_is_no_setting_is_named(tmp_path, text, named):
     with pytest.raises(OperatorError, match=re.escape(named)):

@@ -32,6 +32,7 @@ REPLACED, REVOKED = asyncssh.DISC_TOO_MANY_CONNECTIONS, asyncssh.DISC_BY_APPLICA
 revoked."""
 SSH_OPTIONS = {
     "config": [],
+    "x509_trusted_cert_paths": [],  # the default looks into the home, which systemd may have closed
     # Other algorithms, such as 8192-bit Diffie-Hellman, could block the event loop for too long.
     "kex_algs": ["mlkem768x25519-sha256", "curve25519-sha256"],
     "encryption_algs": ["aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com"],

@@ -103,6 +103,23 @@ def test_without_a_network_it_is_where_it_listens_or_was_last(house, host, remem
     assert find_address(host, PORT, remembered) == found
 
 
+@pytest.mark.parametrize(
+    ("remembered", "found"),
+    [
+        (None, "http://192.168.1.7:8080"),
+        ("http://127.0.0.1:8080", "http://192.168.1.7:8080"),
+        ("http://192.168.1.9:8080", "http://192.168.1.7:8080"),
+        ("http://192.168.1.8:8080", "http://192.168.1.8:8080"),
+    ],
+)
+def test_in_a_network_without_a_router_it_is_at_its_own_address(monkeypatch, remembered, found):
+    own = [("192.168.1.7", 2), ("192.168.1.8", 2), ("fd00::7", 2)]
+    monkeypatch.setattr(mdns, "own_interfaces", lambda: own)
+    monkeypatch.setattr(mdns, "source_address", lambda _: None)
+
+    assert find_address(ANYWHERE, PORT, remembered) == found
+
+
 def renamed(tx, slug):
     apply_venue(tx, parse_venue_file(VENUE.replace("riad-atlas", slug), tx.zones))
 

@@ -35,6 +35,12 @@ async def test_each_box_gets_what_is_for_its_name_unchanged(relay):
     assert [data for _, data in seen_b] == [for_b]
 
 
+async def test_a_home_that_cannot_be_entered_does_not_matter(relay, monkeypatch):
+    monkeypatch.setenv("HOME", f"/{'x' * 256}")
+
+    await relay.connected(A)
+
+
 @pytest.mark.proves("decision: Whose word about a caller's address counts behind a relay?")
 @pytest.mark.parametrize("vanishes", [False, True])
 async def test_the_box_is_told_who_calls_and_a_caller_leaves_nothing_behind(relay, vanishes):

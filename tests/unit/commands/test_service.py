@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -57,6 +58,18 @@ def test_only_a_start_that_failed_is_followed_by_a_wait(tmp_path, status, waits)
                    env={"PATH": str(tmp_path), "EXIT_STATUS": status})  # fmt: skip
 
     assert asked.read_text() == waits
+
+
+@pytest.mark.parametrize(
+    ("data", "program", "backups", "are_hidden"),
+    [("/srv/box", "/usr/bin/venuebox", "/media/usb", True), ("/srv/box", "/bin/venuebox", "", True),
+     ("/home/pi/box", "/usr/bin/venuebox", "", False), ("/srv/box", "/root/venuebox", "", False),
+     ("/srv/box", "/usr/bin/venuebox", "/home/pi/backups", False)],
+)  # fmt: skip
+def test_homes_are_hidden_unless_the_box_needs_one(data, program, backups, are_hidden):
+    unit = make_unit(Path(data), "venuebox", program, backups)
+
+    assert ("ProtectHome=yes" in unit) == are_hidden
 
 
 if ANALYZE is not None:  # elsewhere the words above have to do

@@ -82,6 +82,19 @@ def test_an_imported_certificate_is_shown_beside_the_boxs_own_until_it_is_forgot
     box.complaint("tls", "forget")
 
 
+def test_a_certificate_without_its_chain_is_used_and_remarked_on(box, brought, tmp_path):
+    _, cert, _, private = brought
+    chain = tmp_path / "fullchain.pem"
+    chain.write_bytes((tmp_path / "chain.pem").read_bytes() * 2)
+
+    assert box("tls", "import", "--cert", cert, "--key", private) == 0
+    remarked = box.out
+    assert box("tls", "import", "--cert", str(chain), "--key", private) == 0
+
+    assert box.out != remarked
+    assert remarked.startswith(box.out)
+
+
 @pytest.mark.parametrize("environment", ["live", "test"])
 def test_an_authority_that_a_terminal_may_trust_stays_under_another_name(box, environment):
     box("tls", "renew")

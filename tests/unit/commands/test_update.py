@@ -368,3 +368,15 @@ def test_the_trial_checks_the_backup_and_the_settings(box):
     (box.data / "settings.toml").write_text("[server]\nport = 'x'\n", "utf-8")
     assert box("verify", backup) == 0
     assert box("verify", backup, "--upgrade") == 1
+
+
+@pytest.mark.parametrize("libraries", [{}, {"LD_LIBRARY_PATH": "/opt/lib"}])
+def test_programs_that_the_one_file_runs_get_the_environment_that_it_got(libraries):
+    start = run_path(str(Path(__file__).parents[3] / "packaging" / "start.py"))
+    environ = {"PATH": "/bin", "_PYI_ARCHIVE_FILE": "/usr/local/bin/venuebox",
+               "_PYI_APPLICATION_HOME_DIR": "/var/cache/x", "LD_LIBRARY_PATH": "/var/cache/x",
+               **{f"{name}_ORIG": text for name, text in libraries.items()}}  # fmt: skip
+
+    start["restore_environment"](environ)
+
+    assert environ == {"PATH": "/bin", **libraries}

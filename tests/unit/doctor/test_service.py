@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.core.i18n import load_languages
 from appliance.core.scanner_settings import ReaderSettings
 from appliance.doctor import checks
 from appliance.doctor.check import ask_health
@@ -30,6 +31,16 @@ def test_a_box_that_is_off_or_crashed_is_a_word_and_is_not_asked(ward, has_crash
     ward.on(ask=never)
 
     assert ward.status("box") == "warn"
+
+
+def test_a_stopped_box_is_started_by_whoever_runs_it(ward, tmp_path):
+    (ward.root / "poke").unlink()
+    by_hand, unit = tmp_path / "none.service", tmp_path / "venuebox.service"
+    unit.touch()
+
+    for place, command in ((by_hand, "venuebox serve"), (unit, "systemctl start venuebox")):
+        ward.on(unit=place)
+        assert command in ward.find("box").remedy.text(load_languages().get("en"))
 
 
 def test_the_box_is_asked_where_it_listens_and_on_this_machine_alone(ward):

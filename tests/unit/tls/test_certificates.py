@@ -92,15 +92,16 @@ def test_keys_are_private_and_on_p256(world):
 
 
 @pytest.mark.proves("S32")
-def test_the_authority_may_sign_for_its_own_names_and_ranges_alone(world):
+def test_the_authority_may_sign_for_its_own_names_and_private_addresses_alone(world):
     world.certificates.prepare()
 
     constraints = world.authority().extensions.get_extension_for_class(x509.NameConstraints)
 
     permitted = {str(entry.value) for entry in constraints.value.permitted_subtrees}
     assert constraints.critical
-    assert permitted == {"localhost", "riad-atlas.local", "127.0.0.0/8", "::1/128",
-                         "192.168.0.0/16"}  # fmt: skip
+    assert permitted == {"localhost", "riad-atlas.local", "127.0.0.0/8", "::1/128", "10.0.0.0/8",
+                         "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10",
+                         "fc00::/7"}  # fmt: skip
 
 
 def test_it_lasts_less_than_825_days_and_is_renewed_in_the_last_thirty(world):
@@ -133,14 +134,14 @@ def test_what_was_made_while_the_clock_was_ahead_is_made_again_once_it_is_right(
     assert not world.certificates.renew()
 
 
-@pytest.mark.parametrize("name", ["192.168.7.9", "vm.riad-atlas.local"])
+@pytest.mark.parametrize("name", ["192.168.7.9", "10.7.0.5", "vm.riad-atlas.local"])
 def test_a_new_address_or_name_gets_a_new_certificate_of_the_same_authority_at_once(world, name):
     world.certificates.prepare()
     before, context = world.authority(), world.certificates.context
     dns, addresses = world.names.dns, world.names.addresses
     is_address = name[0].isdigit()
     world.names = Names(dns if is_address else (*dns, name),
-                        (*addresses, name) if is_address else addresses)  # fmt: skip
+                        tuple(sorted((*addresses, name))) if is_address else addresses)  # fmt: skip
     with pytest.raises(ssl.SSLCertVerificationError):
         handshake(world, name)
 
