@@ -9,13 +9,12 @@ header. Any changed, missing, moved or truncated part is therefore detected.
 import contextlib
 import hashlib
 import io
-import json
 import os
 import re
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -77,8 +76,8 @@ def read_header(file: BinaryIO) -> tuple[Header, bytes]:
     if magic != _MAGIC:
         raise OperatorError("this file is not a venuebox backup, or its header is damaged")
     try:
-        # `Header` accepts values of any type, so `convert` checks the types.
-        header = msgspec.convert(asdict(Header(**json.loads(line))), Header)
+        # Members that it does not know are from a later version.
+        header = msgspec.json.decode(line, type=Header)
         bytes.fromhex(header.salt)
         parse_instant(header.made_at)
     except (ValueError, TypeError, OverflowError, RecursionError):

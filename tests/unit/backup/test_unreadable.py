@@ -1,11 +1,14 @@
 """A backup on a disk that fails: an older one is restored, and a full disk is another matter."""
 
 import errno
+import io
+import json
 from contextlib import contextmanager
+from dataclasses import asdict
 
 import pytest
 
-from appliance.backup.archive import open_backup
+from appliance.backup.archive import Header, open_backup, read_header
 from appliance.backup.restore import restore_latest
 from appliance.core.tokens import Tokens
 from appliance.database.integrity import list_faults, session
@@ -104,3 +107,11 @@ def test_a_damaged_sandbox_alone_is_replaced_alone(two):
     assert list_faults(sandbox) == []
     [aside] = made.root.glob("damaged-*")
     assert {path.name.partition("-")[0] for path in aside.iterdir()} == {"test.db"}
+
+
+def test_a_header_of_a_later_version_is_read():
+    made_at = "2026-11-21T19:00:00.000Z"
+    header = Header("Riad Atlas", "riad-atlas", "1", made_at, "9.0", 1, KEY.check, "00" * 16)
+    line = json.dumps({**asdict(header), "later": 1}).encode() + b"\n"
+
+    assert read_header(io.BytesIO(b"VENUEBOX BACKUP 1\n" + line))[0] == header
