@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from obstore.store import S3Store
 
 T = TypeVar("T")
+# An SFTP client, and a function that aborts its connection
+_Opened = tuple["asyncssh.SFTPClient", Callable[[], None]]
 log = logging.getLogger(__name__)
 
 _CONNECT_SECONDS = 30.0
@@ -102,7 +104,7 @@ def ensure_sftp_key(directory: DataDirectory) -> str:
 @asynccontextmanager
 async def _connect(
     host: str, port: int, user: str, is_trusted: Callable[["asyncssh.SSHKey"], bool], **options: Any
-) -> AsyncIterator["asyncssh.SFTPClient"]:
+) -> AsyncIterator[_Opened]:
     """Connect by SSH and start SFTP. Close both at the end of the block.
 
     `is_trusted` must return whether to accept the server's host key.
@@ -126,7 +128,7 @@ async def _connect(
     try:
         async with asyncio.timeout(_SMALL_SECONDS):
             sftp = await connection.start_sftp_client()
-        yield sftp
+        yield sftp, connection.abort
     finally:
         connection.abort()  # `close` could wait for a server that no longer answers
         await connection.wait_closed()
@@ -163,24 +165,24 @@ async def _open_sftp(
     # A new machine does not have this file, so a restore there uses the user's own SSH keys.
     if key.exists():
         options |= {"client_keys": [str(key)], "agent_path": None}
-    async with _connect(host, port, unquote(url.username or ""), is_trusted, **options) as sftp:
+    async with _connect(host, port, unquote(url.username or ""), is_trusted, **options) as opened:
         if shown and not expected:
             line = f"{label} {shown[0].export_public_key().decode().strip()}\n"
             make_folder(secrets)
             atomic_write(pins, (pins.read_bytes() if pins.exists() else b"") + line.encode())
             fingerprint = shown[0].get_fingerprint()
             log.warning("backup: host key %s of %s is trusted from now on", fingerprint, label)
-        yield _Sftp(sftp, unquote(url.path))
+        yield _Sftp(*opened, unquote(url.path))
 
 
 @asynccontextmanager
 async def _open_relay(directory: DataDirectory) -> "AsyncIterator[Target]":
-    async with connect_relay(directory) as sftp:
-        yield _Sftp(sftp, ".")
+    async with connect_relay(directory) as opened:
+        yield _Sftp(*opened, ".")
 
 
 @asynccontextmanager
-async def connect_relay(directory: DataDirectory) -> AsyncIterator["asyncssh.SFTPClient"]:
+async def connect_relay(directory: DataDirectory) -> AsyncIterator[_Opened]:
     """Connect to the relay that the box has joined, and sign in with the box's key for the relay.
 
     Raises TargetError if the relay fails, while connecting or during the block. The block must set
@@ -197,8 +199,8 @@ async def connect_relay(directory: DataDirectory) -> AsyncIterator["asyncssh.SFT
         client_keys=[asyncssh.import_private_key(access.key)],
         server_host_key_algs=["ssh-ed25519"],
     )  # fmt: skip
-    async with _explaining(connecting, relay.host) as sftp:
-        yield sftp
+    async with _explaining(connecting, relay.host) as opened:
+        yield opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,12 +208,32 @@ class _Sftp:
     """A connection to a backup target. Each `name` is a file name. Every call has a deadline."""
 
     _sftp: "asyncssh.SFTPClient"
+    _abort: Callable[[], None]
     _folder: str
+
+    @asynccontextmanager
+    async def _within(self, seconds: float) -> AsyncIterator[None]:
+        """Abort the connection and raise TimeoutError if the block takes longer.
+
+        If the server's disk hangs, cancelling the block would wait for it to close its files.
+        """
+        import asyncssh  # noqa: PLC0415 - see above
+
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(seconds, self._abort)
+        try:
+            yield
+        except (asyncssh.Error, OSError):
+            if loop.time() < timer.when():
+                raise
+            raise TimeoutError from None
+        finally:
+            timer.cancel()
 
     async def list(self) -> dict[str, int]:
         """Return the size in bytes of each backup, by name."""
         found, left = dict[str, int](), _LIST_MAX
-        async with asyncio.timeout(_SMALL_SECONDS):
+        async with self._within(_SMALL_SECONDS):
             await self._sftp.makedirs(self._folder, exist_ok=True)
             async for entry in self._sftp.scandir(self._folder):
                 name = str(entry.filename)
@@ -227,14 +249,14 @@ class _Sftp:
         # All copies of a venue have the same temporary name, so that the next copy overwrites an
         # interrupted one.
         part = f"{self._folder}/.{slug_of(path.name)}{SUFFIX}{PART}"
-        async with asyncio.timeout(_deadline(size)):
+        async with self._within(_deadline(size)):
             await self._sftp.put(str(path), part)
             await self._put_in_place(part, path.name)
 
     async def get(self, name: str, path: Path, size: int) -> None:
         """Copy at most `size` bytes of a file from the target to `path`."""
         source = f"{self._folder}/{name}"
-        async with asyncio.timeout(_deadline(size)), self._sftp.open(source, "rb") as file:
+        async with self._within(_deadline(size)), self._sftp.open(source, "rb") as file:
             with path.open("wb") as copy:
                 while size > 0 and (block := cast("bytes", await file.read(min(size, _BLOCK)))):
                     copy.write(block)
@@ -242,14 +264,14 @@ class _Sftp:
 
     async def delete(self, name: str) -> None:
         """Delete a file."""
-        async with asyncio.timeout(_SMALL_SECONDS):
+        async with self._within(_SMALL_SECONDS):
             await self._sftp.remove(f"{self._folder}/{name}")
 
     async def read(self, name: str, size: int) -> bytes | None:
         """Return the first `size` bytes of a backup or marker, or None if it is missing."""
         import asyncssh  # noqa: PLC0415 - see above
 
-        async with asyncio.timeout(_SMALL_SECONDS):
+        async with self._within(_SMALL_SECONDS):
             try:
                 async with self._sftp.open(f"{self._folder}/{name}", "rb") as file:
                     content: Any = await file.read(size)
@@ -263,7 +285,7 @@ class _Sftp:
         Markers are stored beside the backups, but `list` does not return them.
         """
         part = f"{self._folder}/.{name}{PART}"
-        async with asyncio.timeout(_SMALL_SECONDS):
+        async with self._within(_SMALL_SECONDS):
             await self._sftp.makedirs(self._folder, exist_ok=True)
             async with self._sftp.open(part, "wb") as file:
                 await file.write(content)

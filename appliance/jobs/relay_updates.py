@@ -90,7 +90,7 @@ class RelayUpdates:
             self._looked_at = now
 
     async def _call_relay(self, *, may_install: bool) -> None:
-        async with connect_relay(self._box.directory) as sftp:
+        async with connect_relay(self._box.directory) as (sftp, _abort):
             await self._report(sftp)
             if may_install:
                 await self._request(sftp)

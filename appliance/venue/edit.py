@@ -189,9 +189,11 @@ def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
     venue has changed since then, ValidationError if a field is invalid, and SlotIsHeld if the new
     evening end would move a booked slot across midnight.
     """
-    _check_seen(get_venue(tx), seen)
+    stored = get_venue(tx)
+    _check_seen(stored, seen)
     check_venue(wished, tx.zones)
-    check_evenings(list_slots(tx), wished.evening_ends_at, "evening_ends_at")
+    if wished.evening_ends_at != stored.evening_ends_at:
+        check_evenings(list_slots(tx), wished.evening_ends_at, "evening_ends_at")
     _check_shifts(tx, evening_ends_at=wished.evening_ends_at)
     _update_venue(tx, wished)
 
@@ -294,7 +296,7 @@ def add_slot(tx: Transaction, entry: Slot) -> str:
     slots = list_slots(tx)
     slot = replace(entry, id=tx.new_id())
     check_slot(slot, slots)
-    check_evenings([*slots, slot], get_venue(tx).evening_ends_at, "end")
+    check_evenings([*slots, slot], get_venue(tx).evening_ends_at, "end", slot)
     _check_shifts(tx, [*slots, slot])
     tx.insert("slot", _slot_row(slot) | {"position": len(slots)})
     return slot.id
@@ -313,7 +315,7 @@ def edit_slot(
     slot = replace(entry, id=slot_id)
     others = [other for other in list_slots(tx) if other.id != slot_id]
     check_slot(slot, others)
-    check_evenings([*others, slot], get_venue(tx).evening_ends_at, "end")
+    check_evenings([*others, slot], get_venue(tx).evening_ends_at, "end", slot)
     _check_shifts(tx, [*others, slot])
     clashes = _new_clashes(tx, accepted, slots=[*others, slot])
     if not clashes:

@@ -135,17 +135,21 @@ def check_slot(slot: Slot, others: Iterable[Slot]) -> None:
             raise field_invalid("start", "slot_taken", name=other.name, start=slot.start)
 
 
-def check_evenings(slots: Sequence[Slot], evening_ends_at: str, field: str) -> None:
+def check_evenings(
+    slots: Sequence[Slot], evening_ends_at: str, field: str, changed: Slot | None = None
+) -> None:
     """Raise ValidationError for `field` if a slot runs into a slot of the next evening.
 
-    Reservations of two evenings are not compared, so their table could be booked twice.
+    Reservations of two evenings are not compared, so their table could be booked twice. If
+    `changed` is given, it must be one of the two: older versions allowed such slots.
     """
     for slot in slots:
         ends = interval(slot, evening_ends_at)[1] - DAY_MINUTES
         next_days = {(day + 1) % 7 for day in slot.days_of_week}
         for other in slots:
             starts = interval(other, evening_ends_at)[0]
-            if starts < ends and next_days & set(other.days_of_week):
+            is_checked = changed is None or changed in {slot, other}
+            if is_checked and starts < ends and next_days & set(other.days_of_week):
                 raise field_invalid(field, "next_evening", name=slot.name, other=other.name)
 
 

@@ -76,7 +76,6 @@ _NUMBERS = {"lateArrivalMinutes": (0, 24 * 60), "minimumAge": (0, 120)}
 _KNOWN = (*_TEXTS, *_NUMBERS)
 _PAIR_MAX = 1000
 _PAIRS_MAX = 50
-_SLOT_FIELDS = ("name", "start", "end", "days")
 
 T = TypeVar("T")
 Parts = tuple[Venue, list[Table], list[Slot]]

@@ -335,6 +335,28 @@ async def test_address_map_and_phone_are_saved_and_an_empty_field_forgets_them(r
     assert {getattr(venue, name) for name in place} == {None}
 
 
+async def test_slots_of_an_older_version_that_run_into_the_next_evening_block_nothing_else(
+    running, manager
+):
+    def make_late(tx):  # until 13:00, and brunch begins at 12:00
+        tx.execute("""UPDATE slot SET "end" = '13:00' WHERE start IN ('19:30', '22:00')""")
+
+    await running.live.database.write(make_late)
+    slots = await slots_of(running)
+
+    async def save(slot, end):
+        form = [("seen", fingerprint(slot)), ("name", "x"), ("start", slot.start), ("end", end)]
+        days = [("days", str(day)) for day in slot.days_of_week]
+        return (await manager.post(f"/portal/venue/slots/{slot.id}", form + days))[0]
+
+    rules = await rules_form(manager, status="suspended")
+    assert (await manager.post("/portal/venue/rules", rules))[0] == 303
+    rules = await rules_form(manager, evening_ends_at="05:00")
+    assert (await manager.post("/portal/venue/rules", rules))[0] == 400
+    assert [await save(slots["22:00"], end) for end in ("13:00", "02:00")] == [400, 303]
+    assert await save(slots["19:30"], "22:00") == 303
+
+
 @pytest.mark.proves("decision: Tables, slots or rules that change under reservations?")
 async def test_the_evening_does_not_end_across_a_slot_that_somebody_holds(running, manager):
     await manager.post("/portal/venue/slots", [("start", "02:00"), ("end", "04:00"), ("days", "6")])

@@ -1,5 +1,6 @@
 """The relay's disk: each box has its own folder with a quota, and no way out of it."""
 
+import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
+from appliance.backup import targets
 from appliance.backup.targets import TargetError, open_target
 from appliance.core.data_directory import DataDirectory
 from appliance.relay_access import BOX_USER, access_file
@@ -95,6 +97,38 @@ async def test_a_relay_that_lists_or_sends_without_end_fills_nothing(relay, tmp_
         assert (tmp_path / "fetched").stat().st_size == 1000
         with pytest.raises(TargetError, match="too many files"):
             await target.list()
+
+
+@pytest.mark.parametrize("call", ["list", "get", "put", "read", "write_marker"])
+async def test_a_server_whose_disk_hangs_is_given_up(relay, tmp_path, monkeypatch, call):
+    directory, source = DataDirectory(tmp_path / "box"), tmp_path / BACKUP
+    (await relay.enrol(A)).save(_made(access_file(directory.root)))
+    (relay.enrolments.backups / A).mkdir(parents=True)
+    for path in (source, relay.enrolments.backups / A / BACKUP):
+        path.write_bytes(bytes(100_000))
+    arguments = {
+        "list": (), "get": (BACKUP, tmp_path / "fetched", 100_000), "put": (source, 100_000),
+        "read": (BACKUP, 10), "write_marker": ("marker", b"x"),
+    }  # fmt: skip
+
+    async def hang(_self, file, *_):
+        if not isinstance(file, bytes):
+            file.close()
+        await asyncio.Event().wait()
+
+    async def list_slowly(self, path):
+        await hang(self, path)
+        yield
+
+    for name in ("read", "write", "close"):
+        monkeypatch.setattr(storage.BoxFiles, name, hang)
+    monkeypatch.setattr(storage.BoxFiles, "scandir", list_slowly)
+    monkeypatch.setattr(targets, "_SMALL_SECONDS", 0.5)
+    monkeypatch.setattr(targets, "_SLOWEST", 10**9)
+    async with asyncio.timeout(5):
+        with pytest.raises(TargetError, match="in time"):
+            async with open_target(RELAY, directory) as target:
+                await getattr(target, call)(*arguments[call])
 
 
 def _made(file: Path) -> Path:
