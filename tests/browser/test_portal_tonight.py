@@ -356,6 +356,25 @@ async def test_a_double_click_lets_in_no_more_people_than_were_typed(portal, pau
     assert await portal.box.are_in(salma, 1)
 
 
+async def test_neither_the_double_click_that_opens_the_drawer_nor_a_third_meets_a_button(portal):
+    salma = await portal.box.guest(slot="19:30", guests=4)
+    page = await tonight(portal)
+    late = "#drawer form[action$='/late'] button"
+
+    async def click(at):
+        await page.dispatch_event(at, "click", {"detail": 1, "clientX": 40, "clientY": 40})
+
+    await click(f"table {chip(salma)}")
+    await page.wait_for_selector(late)
+    await click(late)
+    await click(late)
+    await page.wait_for_timeout(600)
+    assert await page.locator(late).get_attribute("value") == "1"
+
+    await click(late)
+    await page.wait_for_selector(f"{late}:not([value])")
+
+
 async def test_without_the_box_the_page_says_so_and_goes_on_once_it_answers(portal):
     salma = await portal.box.guest(slot="19:30")
     page = await tonight(portal)
