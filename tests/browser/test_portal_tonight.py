@@ -10,6 +10,7 @@ from appliance.door.terminals import get_terminal, issue_terminal
 from appliance.reservations.change import cancel, move_to_table
 from tests.browser.keyboard import is_within
 from tests.browser.phones import PHONE
+from tests.browser.portal_world import TABLET
 from tests.builders import table_id
 
 NOTES = "#drawer [name=notes]"
@@ -201,6 +202,23 @@ async def test_on_a_phone_the_party_of_a_whole_evening_stays_in_view(portal, lan
     else:
         assert name["x"] >= 0
         assert name["x"] + name["width"] <= tables["x"]
+
+
+async def test_on_a_tablet_with_many_slots_the_party_of_a_whole_evening_stays_in_view(portal):
+    def add_slots(tx):
+        sql = "INSERT INTO slot VALUES (:id, :n, 'Thé', :start, :end, '[0,1,2,3,4,5,6]')"
+        for n in range(14, 18):
+            tx.execute(sql, {"id": tx.new_id(), "n": n, "start": f"{n}:00", "end": f"{n}:30"})
+
+    await portal.box.environment.database.write(add_slots)
+    party = await portal.box.guest(slot=None)
+    page = await tonight(portal, viewport=TABLET)
+    await page.evaluate("() => document.querySelector('.board-frame').scrollLeft = 500")
+
+    shown = await page.locator(f"table {chip(party)}").bounding_box()
+    tables = await page.locator("tbody th").first.bounding_box()
+    assert shown["x"] >= tables["x"] + tables["width"]
+    assert shown["x"] + shown["width"] <= TABLET["width"]
 
 
 @pytest.mark.parametrize("language", ["fr", "ar"])
