@@ -191,6 +191,7 @@ async def test_a_form_sent_after_the_session_ended_is_said_not_to_be_saved(owner
 
     assert "was not saved" in (await owner.get(place))[1]
     assert "was not saved" not in (await owner.get("/portal/sign-in?next=/portal/venue/slots"))[1]
+    assert "not-saved" not in (await owner.post("/portal/sign-out"))[2]["Location"]
 
 
 async def test_htmx_leaves_the_whole_page_when_the_session_is_over(running):
