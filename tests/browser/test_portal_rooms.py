@@ -263,3 +263,17 @@ async def test_what_is_typed_in_another_form_of_the_page_stays_when_one_is_saved
         assert await page.input_value("[name=dressCode]") == "Tenue élégante"
     await page.reload()
     assert await page.input_value("[name=phone]") == "+212 524 00 00 00"
+
+
+async def test_what_was_refused_stays_when_another_form_of_the_page_is_sent(portal):
+    page = await portal.desk()
+    await page.goto("/portal/box")
+    await page.fill("[name=host]", "smtp.example.com")  # but no sender
+    async with page.expect_navigation():
+        await page.click("form[action='/portal/box/mail'] button")
+
+    await page.fill("[name=recipient]", "yasmine@example.com")
+    async with page.expect_navigation():
+        await page.click("form[action^='/portal/box/test-letter'] button")
+
+    assert await page.input_value("[name=host]") == "smtp.example.com"
