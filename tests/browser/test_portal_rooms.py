@@ -259,7 +259,7 @@ async def test_what_is_typed_in_another_form_of_the_page_stays_when_one_is_saved
 
     for saved in ("policies", "rules"):
         async with page.expect_navigation():
-            await page.click(f"form[action='/portal/venue/{saved}'] button")
+            await page.click(f"main form[action$='/{saved}'] button")
 
         assert await page.input_value("[name=phone]") == "+212 524 00 00 00"
         assert await page.input_value("[name=dressCode]") == "Tenue élégante"
