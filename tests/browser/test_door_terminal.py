@@ -115,12 +115,15 @@ async def test_unpairing_says_what_it_loses_asks_once_and_tells_the_box(door):
     assert await door.rows("SELECT count(*) FROM terminal WHERE revoked_at IS NULL") == [(0,)]
 
 
-async def test_the_link_of_another_pairing_asks_to_unpair_first_and_then_pairs(door):
+@pytest.mark.parametrize("forgot", [False, True])
+async def test_the_link_of_another_pairing_asks_to_unpair_first_and_then_pairs(door, forgot):
     phone = await door.phone(role="scan")
     page = phone.page
     offered = await door.environment.database.write(offer_pairing, "Porte 2", "override")
 
-    await page.goto("about:blank")
+    await page.goto(f"{door.url}/book")
+    if forgot:  # the browser kept nothing but the cookie
+        await page.evaluate("name => indexedDB.deleteDatabase(name)", "venuebox-door-live")
     await page.goto(f"{door.url}/door#pair={offered.secret}")
     await page.wait_for_selector("#unpair-sure:not([hidden])")
     assert await page.inner_text("#terminal-name") == "Porte 1"

@@ -4,9 +4,11 @@ import base64
 import io
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 import zxingcpp
 from PIL import Image
 
+from appliance.staff.accounts import begin_setup
 from appliance.staff.two_factor import totp_code
 from appliance.venue.model import list_tables
 from tests.app.portal.people import PASSWORD
@@ -257,9 +259,37 @@ async def test_what_is_typed_in_another_form_of_the_page_stays_when_one_is_saved
 
     for saved in ("policies", "rules"):
         async with page.expect_navigation():
-            await page.click(f"form[action='/portal/venue/{saved}'] button")
+            await page.click(f"main form[action$='/{saved}'] button")
 
         assert await page.input_value("[name=phone]") == "+212 524 00 00 00"
         assert await page.input_value("[name=dressCode]") == "Tenue élégante"
     await page.reload()
     assert await page.input_value("[name=phone]") == "+212 524 00 00 00"
+
+
+async def test_what_was_refused_stays_when_another_form_of_the_page_is_sent(portal):
+    page = await portal.desk()
+    await page.goto("/portal/box")
+    await page.fill("[name=host]", "smtp.example.com")  # but no sender
+    async with page.expect_navigation():
+        await page.click("form[action='/portal/box/mail'] button")
+
+    await page.fill("[name=recipient]", "yasmine@example.com")
+    async with page.expect_navigation():
+        await page.click("form[action^='/portal/box/test-letter'] button")
+
+    assert await page.input_value("[name=host]") == "smtp.example.com"
+
+
+@pytest.mark.parametrize("width", [PHONE["width"], 768, 1280])
+async def test_no_word_of_the_setup_steps_is_broken(portal, width):
+    await portal.box.environment.database.write(begin_setup, closed=False)
+    page = await portal.desk(viewport={"width": width, "height": 800})
+    await page.goto("/portal/venue")
+
+    names = page.locator(".steps a > span:first-child")
+    heights = await names.evaluate_all("all => all.map(name => name.offsetHeight)")
+    words = await names.evaluate_all("all => all.map(name => name.innerText.split(/ /).length)")
+    line = min(heights) + 1
+    assert len(heights) == 6
+    assert all(height <= line * count for height, count in zip(heights, words, strict=True))

@@ -10,6 +10,7 @@ from appliance.door.terminals import get_terminal, issue_terminal
 from appliance.reservations.change import cancel, move_to_table
 from tests.browser.keyboard import is_within
 from tests.browser.phones import PHONE
+from tests.browser.portal_world import TABLET
 from tests.builders import table_id
 
 NOTES = "#drawer [name=notes]"
@@ -203,6 +204,23 @@ async def test_on_a_phone_the_party_of_a_whole_evening_stays_in_view(portal, lan
         assert name["x"] + name["width"] <= tables["x"]
 
 
+async def test_on_a_tablet_with_many_slots_the_party_of_a_whole_evening_stays_in_view(portal):
+    def add_slots(tx):
+        sql = "INSERT INTO slot VALUES (:id, :n, 'Thé', :start, :end, '[0,1,2,3,4,5,6]')"
+        for n in range(14, 18):
+            tx.execute(sql, {"id": tx.new_id(), "n": n, "start": f"{n}:00", "end": f"{n}:30"})
+
+    await portal.box.environment.database.write(add_slots)
+    party = await portal.box.guest(slot=None)
+    page = await tonight(portal, viewport=TABLET)
+    await page.evaluate("() => document.querySelector('.board-frame').scrollLeft = 500")
+
+    shown = await page.locator(f"table {chip(party)}").bounding_box()
+    tables = await page.locator("tbody th").first.bounding_box()
+    assert shown["x"] >= tables["x"] + tables["width"]
+    assert shown["x"] + shown["width"] <= TABLET["width"]
+
+
 @pytest.mark.parametrize("language", ["fr", "ar"])
 async def test_the_printed_sheet_is_whole_at_the_width_of_a4_in_black(portal, language):
     for table, slot in (("T1", "19:30"), ("T2", None)):
@@ -354,6 +372,25 @@ async def test_a_double_click_lets_in_no_more_people_than_were_typed(portal, pau
     await page.wait_for_selector("#drawer .chip:has-text('1/4')")
     await page.wait_for_timeout(400)
     assert await portal.box.are_in(salma, 1)
+
+
+async def test_neither_the_double_click_that_opens_the_drawer_nor_a_third_meets_a_button(portal):
+    salma = await portal.box.guest(slot="19:30", guests=4)
+    page = await tonight(portal)
+    late = "#drawer form[action$='/late'] button"
+
+    async def click(at):
+        await page.dispatch_event(at, "click", {"detail": 1, "clientX": 40, "clientY": 40})
+
+    await click(f"table {chip(salma)}")
+    await page.wait_for_selector(late)
+    await click(late)
+    await click(late)
+    await page.wait_for_timeout(600)
+    assert await page.locator(late).get_attribute("value") == "1"
+
+    await click(late)
+    await page.wait_for_selector(f"{late}:not([value])")
 
 
 async def test_without_the_box_the_page_says_so_and_goes_on_once_it_answers(portal):

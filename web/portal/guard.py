@@ -162,9 +162,11 @@ async def _record_use(live: Environment, session: Session) -> None:
 
 def _redirect_to_sign_in(request: web.Request) -> web.StreamResponse:
     """Redirect to the sign-in page, with the requested page in `?next=`."""
-    query = {"next": str(request.rel_url)}
+    query = {"next": str(request.rel_url.without_query_params("part"))}
     if request.method not in SAFE:
-        query = {"next": nearest_page(request), "note": "not-saved"}
+        query = {"next": nearest_page(request)}
+        if query["next"] != "/portal":  # to sign out and to choose a language saves nothing
+            query["note"] = "not-saved"
     target = str(URL("/portal/sign-in").with_query(query))
     if "HX-Request" in request.headers:  # redirect the whole page, not just the updated part
         return web.Response(status=401, headers={"HX-Redirect": target})

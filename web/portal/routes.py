@@ -109,7 +109,7 @@ _ROUTES: tuple[PortalRoute, ...] = (
     _post("/portal/venue/closings/{id}/remove", "manager", venue.reopen),
     _get("/portal/venue/rules", "manager", venue.show_rules),
     _post("/portal/venue/rules", "manager", venue.save_rules),
-    _post("/portal/venue/policies", "manager", venue.save_policies, page=venue.show_rules),
+    _post("/portal/venue/rules/policies", "manager", venue.save_policies, page=venue.show_rules),
     _get("/portal/door", "manager", door.show_door),
     _post("/portal/door/pair", "manager", door.offer),
     _get("/portal/door/pairings/{mark}", "manager", door.show_state),

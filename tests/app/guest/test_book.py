@@ -142,7 +142,7 @@ async def test_policies_and_phone_number_are_read_before_booking_and_beside_the_
     for path in ("/book", world.access(await world.reserve())):
         html = await (await guest.get(path)).text()
         assert "24 h &lt;b&gt;" in html
-        assert "<bdi>en laisse</bdi>" in html
+        assert 'dir="auto"><b>Chiens</b> <bdi>en laisse</bdi>' in html
         assert "petsAllowed" not in html
         assert " 20 minutes" in html
         assert "Âge minimum" not in html  # not a number

@@ -43,7 +43,7 @@ def said_at(page: str, name: str) -> str:
      ("venue/rules", {**VENUE, "slug": "Dar Zitoun"}, "slug"),
      ("venue/rules", {**VENUE, "time_zone": "Morocco time"}, "time_zone"),
      ("venue/rules", {**VENUE, "currency": "dirham"}, "currency"),
-     ("venue/policies", {"minimumAge": "old", "dressCode": ""}, "minimumAge"),
+     ("venue/rules/policies", {"minimumAge": "old", "dressCode": ""}, "minimumAge"),
      ("venue/slots", {**SLOT, "start": "10 pm"}, "start"),
      ("venue/slots", {**SLOT, "days": "9"}, "days"),
      ("venue/slots", {key: SLOT[key] for key in ("name", "start", "end")}, "days"),
@@ -58,7 +58,7 @@ def said_at(page: str, name: str) -> str:
 async def test_a_form_says_what_is_wrong_beside_its_field(new_box, path, form, field):
     new_box.app._state[RESTART] = list
     owner = await a_person(new_box)
-    if path in {"venue/rules", "venue/policies"}:
+    if path in {"venue/rules", "venue/rules/policies"}:
         form = {**form, "seen": value_of((await owner.get("/portal/venue/rules"))[1], "seen")}
 
     send = owner.save if path.startswith("box/") else owner.post

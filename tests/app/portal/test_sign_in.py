@@ -5,6 +5,7 @@ from appliance.jobs import watchdog
 from appliance.jobs.watchdog import DiskReserve
 from appliance.staff.sign_in import IDLE_MILLISECONDS, sign_in_delay
 from tests.app.portal.people import FROM_OURS, PASSWORD, an_account
+from tests.app.portal.seating import path_of, seat
 
 
 async def sign_in(running, name="Yasmine", password=PASSWORD, path="/portal/sign-in", **headers):
@@ -190,13 +191,18 @@ async def test_a_form_sent_after_the_session_ended_is_said_not_to_be_saved(owner
     place = (await owner.post("/portal/venue/slots", {"start": "20:00"}))[2]["Location"]
 
     assert "was not saved" in (await owner.get(place))[1]
+    place = (await owner.post("/portal/venue/rules/policies"))[2]["Location"]
+    assert "next=/portal/venue/rules&" in place
     assert "was not saved" not in (await owner.get("/portal/sign-in?next=/portal/venue/slots"))[1]
+    assert "not-saved" not in (await owner.post("/portal/sign-out"))[2]["Location"]
 
 
 async def test_htmx_leaves_the_whole_page_when_the_session_is_over(running):
-    async with running.client.get("/portal", headers={"HX-Request": "true"}) as response:
+    path = path_of(await seat(running))
+    headers = {"HX-Request": "true"}
+    async with running.client.get(f"{path}?part=1", headers=headers) as response:
         assert response.status == 401
-        assert response.headers["HX-Redirect"].startswith("/portal/sign-in")
+        assert response.headers["HX-Redirect"] == f"/portal/sign-in?next={path}"
 
 
 async def test_a_person_reads_the_portal_in_the_chosen_language(running, owner):

@@ -35,7 +35,9 @@ async def test_the_board_shows_who_sits_where_how_many_and_from_where(running, h
 async def test_the_board_of_a_venue_that_is_not_active_says_so_and_where_to_change_it(
     running, host, manager
 ):
-    assert "is not active" not in (await host.get("/portal/tonight"))[1]
+    _, before, _ = await host.get("/portal/tonight")
+    assert "is not active" not in before
+    assert 'class="free"' in before
     await running.live.database.write(lambda tx: tx.execute("UPDATE venue SET status = 'inactive'"))
 
     (_, for_host, _), (_, for_manager, _) = [
@@ -43,6 +45,7 @@ async def test_the_board_of_a_venue_that_is_not_active_says_so_and_where_to_chan
     ]
 
     assert "is not active" in for_host
+    assert 'class="free"' not in for_host
     assert 'href="/portal/venue/rules"' not in for_host
     assert (
         'is not active: no reservation can be made. <a href="/portal/venue/rules">' in for_manager

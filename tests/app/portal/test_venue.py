@@ -161,11 +161,11 @@ async def test_slots_that_overlap_are_listed_with_their_hours(manager):
      ("closings", {"first": ""}), ("closings", {"first": "2026-02-30"}),
      ("closings", {"first": "2026-11-20"}),
      ("closings", {"first": "2026-11-28", "last": "2099-01-01"}),
-     ("policies", {"others": "no colon"}), ("policies", {"others": "a: 1\na: 2"}),
-     ("policies", {"others": ": x"}), ("policies", {"others": "minimumAge: 3"})],
+     ("rules/policies", {"others": "no colon"}), ("rules/policies", {"others": "a: 1\na: 2"}),
+     ("rules/policies", {"others": ": x"}), ("rules/policies", {"others": "minimumAge: 3"})],
 )  # fmt: skip
 async def test_a_slot_a_period_or_a_pair_that_cannot_be_is_refused(running, page, form, manager):
-    form = await rules_form(manager, **form) if page == "policies" else form
+    form = await rules_form(manager, **form) if page == "rules/policies" else form
     assert (await manager.post(f"/portal/venue/{page}", form))[0] == 400
     assert len(await slots_of(running)) == 3
     assert await running.live.database.read(list_closings) == []
@@ -377,7 +377,7 @@ async def test_policies_are_saved_with_pairs_of_the_houses_own(running, manager)
         others="parking: voiturier\nterrace: true\nopen: 1e999\nhours: [18, 23]",
     )  # fmt: skip
 
-    assert (await manager.post("/portal/venue/policies", form))[0] == 303
+    assert (await manager.post("/portal/venue/rules/policies", form))[0] == 303
 
     _, found, _ = await running.call("GET", "/v1/venue")
     assert found["policies"] == {
@@ -385,5 +385,5 @@ async def test_policies_are_saved_with_pairs_of_the_houses_own(running, manager)
         "terrace": True, "open": "1e999", "hours": [18, 23],
     }  # fmt: skip
     empty = await rules_form(manager)
-    await manager.post("/portal/venue/policies", empty)
+    await manager.post("/portal/venue/rules/policies", empty)
     assert (await running.call("GET", "/v1/venue"))[1]["policies"] is None

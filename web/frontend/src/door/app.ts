@@ -86,10 +86,7 @@ export class App {
     if (!isSecureContext) return this.explainInsecure();
     await this.doorState.load();
     this.installAppShell(); // even if unpaired, because the pairing screen must load offline too
-    if (this.doorState.me) {
-      this.startDoor();
-      return this.pairing.takeLink();
-    }
+    if (this.doorState.me) return this.startDoor();
     try {
       await this.paired(await this.box.me(3000));
     } catch (error) {
@@ -115,6 +112,7 @@ export class App {
     void navigator.storage?.persist?.().catch(() => undefined);
     void this.keepScreenOn();
     void this.conflict.show();
+    this.pairing.takeLink();
   }
 
   private installAppShell(): void {

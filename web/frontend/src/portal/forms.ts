@@ -29,21 +29,24 @@ function onSubmit(event: SubmitEvent): void {
   window.setTimeout(() => pending.delete(form), TIMEOUT_MS);
 }
 
-// The second click of a double click may meet another button: after the box's answer, the drawer
-// shows “On time” where “Will be late” was, and “Check in” with the rest of the party.
+// The second click of a double click may meet another button: when the drawer opens, and when it
+// shows “On time” where “Will be late” was, or “Check in” with the rest of the party.
 
 const DOUBLE_CLICK_MS = 500;
 const DOUBLE_CLICK_PX = 20;
-let last = { time: 0, x: 0, y: 0, button: null as Element | null };
+let last = { time: 0, x: 0, y: 0, clicked: null as Element | null };
 
 function ignoreSecondClick(event: MouseEvent): void {
-  const button = (event.target as Element).closest("#drawer form button");
-  if (!button || event.detail === 0) return; // 0 is the keyboard
+  const clicked = (event.target as Element).closest("a, button");
+  if (!clicked || event.detail === 0) return; // 0 is the keyboard
   const isNear = Math.hypot(event.clientX - last.x, event.clientY - last.y) < DOUBLE_CLICK_PX;
   const isSoon = event.timeStamp - last.time < DOUBLE_CLICK_MS;
-  const isOther = button !== last.button;
-  last = { time: event.timeStamp, x: event.clientX, y: event.clientY, button };
-  if (!isNear || !isSoon || !isOther) return;
+  const isOther = clicked !== last.clicked;
+  const isIgnored = isNear && isSoon && isOther && clicked.matches("#drawer form button");
+  // A third click is ignored too, because it is compared with the first one.
+  last = { time: event.timeStamp, x: event.clientX, y: event.clientY,
+           clicked: isIgnored ? last.clicked : clicked };
+  if (!isIgnored) return;
   event.preventDefault();
   event.stopImmediatePropagation();
 }

@@ -151,7 +151,7 @@ function applyInputs(detail: HTMLElement, inputs: SavedInput[]): void {
     control.value = input.value;
     if (isChanged(control)) control.closest("details")?.setAttribute("open", "");
     // If the stored value has changed in the meantime, show it beside the unsaved input.
-    if (control instanceof HTMLSelectElement) continue;
+    if (!now || control instanceof HTMLSelectElement) continue;
     if (current === input.was || current === input.value) continue;
     const hint = document.createElement("span");
     hint.className = "hint";
