@@ -42,6 +42,11 @@ if __name__ == "__main__":
     if "VENUEBOX_UNPACK" in os.environ:
         keep(Path(__file__).parent, os.environ["VENUEBOX_UNPACK"])
         sys.exit()
+    import pyimod02_importers
+
+    # Modules are read when they are first imported. By then, an update may have put another program
+    # at this program's path.
+    pyimod02_importers.pyz_archive._filename = "/proc/self/exe"  # noqa: SLF001 - no other way
     restore_environment(os.environ)
     from web.main import main
 

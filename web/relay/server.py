@@ -33,6 +33,7 @@ revoked."""
 SSH_OPTIONS = {
     "config": [],
     "x509_trusted_cert_paths": [],  # the default looks into the home, which systemd may have closed
+    "gss_host": None,  # the default looks up this machine's name in each login, in vain for 10 s
     # Other algorithms, such as 8192-bit Diffie-Hellman, could block the event loop for too long.
     "kex_algs": ["mlkem768x25519-sha256", "curve25519-sha256"],
     "encryption_algs": ["aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com"],

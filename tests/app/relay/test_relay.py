@@ -41,6 +41,15 @@ async def test_a_home_that_cannot_be_entered_does_not_matter(relay, monkeypatch)
     await relay.connected(A)
 
 
+async def test_a_name_server_that_does_not_answer_does_not_matter(relay, monkeypatch):
+    looked_up = []
+    monkeypatch.setattr("socket.getfqdn", lambda: looked_up.append(1) or "relay")
+
+    await relay.connected(A)
+
+    assert looked_up == []
+
+
 @pytest.mark.proves("decision: Whose word about a caller's address counts behind a relay?")
 @pytest.mark.parametrize("vanishes", [False, True])
 async def test_the_box_is_told_who_calls_and_a_caller_leaves_nothing_behind(relay, vanishes):
