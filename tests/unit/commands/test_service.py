@@ -63,10 +63,12 @@ def test_only_a_start_that_failed_is_followed_by_a_wait(tmp_path, status, waits)
 @pytest.mark.parametrize(
     ("data", "program", "backups", "are_hidden"),
     [("/srv/box", "/usr/bin/venuebox", "/media/usb", True), ("/srv/box", "/bin/venuebox", "", True),
-     ("/home/pi/box", "/usr/bin/venuebox", "", False), ("/srv/box", "/root/venuebox", "", False),
-     ("/srv/box", "/usr/bin/venuebox", "/home/pi/backups", False)],
+     ("{home}/box", "/usr/bin/venuebox", "", False), ("/srv/box", "{home}/venuebox", "", False),
+     ("/srv/box", "/usr/bin/venuebox", "{home}/backups", False)],
 )  # fmt: skip
-def test_homes_are_hidden_unless_the_box_needs_one(data, program, backups, are_hidden):
+@pytest.mark.parametrize("home", ["/home", "/root", "/run/user"])
+def test_homes_are_hidden_unless_the_box_needs_one(home, data, program, backups, are_hidden):
+    data, program, backups = (path.format(home=home) for path in (data, program, backups))
     unit = make_unit(Path(data), "venuebox", program, backups)
 
     assert ("ProtectHome=yes" in unit) == are_hidden
