@@ -13,10 +13,15 @@ from aiohttp import web
 from appliance.backup.fence import Installation, Marker, unseal
 from appliance.backup.recovery_key import RecoveryKey
 from appliance.box import Box
-from appliance.core.network import in_url, is_loopback_host, listens_at, own_interfaces
+from appliance.core.network import (
+    get_start,
+    in_url,
+    is_loopback_host,
+    listens_at,
+    own_interfaces,
+)
 from appliance.core.tokens import Tokens
 from appliance.doctor.outside import NONCE_BYTES, PROOF_PATH
-from appliance.http.fetch import get_start
 from appliance.jobs.fence import FenceWatch, Look
 from appliance.scheduler import run_in_daemon_thread
 from appliance.venue.model import get_venue

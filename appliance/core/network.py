@@ -1,6 +1,8 @@
-"""Detect loopback and public hosts, this machine's addresses, and its route to the internet."""
+"""Detect loopback and public hosts, this machine's addresses and its route, and read web pages."""
 
+import asyncio
 import socket
+import ssl
 from contextlib import suppress
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -89,3 +91,26 @@ def own_interfaces() -> list[tuple[str, int]]:
             if not (address.is_loopback or address.is_link_local or address.is_multicast):
                 interfaces.add((text, adapter.index or 0))
     return sorted(interfaces)
+
+
+async def get_start(
+    url: str, size: int, seconds: float, *, tls: ssl.SSLContext | bool, follows: bool = False
+) -> tuple[int, bytes]:
+    """Send a GET request. Return the status and the first `size` bytes of the body.
+
+    `tls` is what aiohttp accepts as `ssl`. Redirects are followed only if `follows` is true.
+    Raises TimeoutError after `seconds`, aiohttp.ClientError or OSError.
+    """
+    import aiohttp  # noqa: PLC0415 - slow to import, and most commands need none
+
+    start = b""
+    async with (
+        asyncio.timeout(seconds),
+        aiohttp.ClientSession() as session,
+        session.get(url, ssl=tls, allow_redirects=follows) as response,
+    ):
+        async for block in response.content.iter_any():
+            start += block
+            if len(start) >= size:
+                break
+        return response.status, start[:size]

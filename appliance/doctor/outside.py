@@ -16,12 +16,11 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from appliance.alerts import drop_alerts, set_alert
-from appliance.core.network import is_public
+from appliance.core.network import get_start, is_public
 from appliance.core.tokens import Keyring
 from appliance.database.connection import Reader
 from appliance.doctor.check import NGINX, Check
 from appliance.environment import Environment
-from appliance.http.fetch import get_start
 from appliance.scheduler import Job
 from appliance.webhooks.client import SystemTrust, Trust
 

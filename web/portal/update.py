@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from appliance.commands.service import find_program, takes_requests
 from appliance.core.errors import OperatorError
-from appliance.http.fetch import get_start
+from appliance.core.network import get_start
 from appliance.release import (
     HEAD_BYTES,
     INTERRUPTED,
