@@ -34,7 +34,8 @@ _SMALL_SECONDS = 60.0  # deadline for short calls, such as `list`, `head` and `d
 _SLOWEST = 20_000  # bytes per second; a slower transfer does not finish before its deadline
 HEAD_BYTES = 8192  # more than the longest header of a backup
 _BLOCK = 1 << 20
-_LIST_MAX, _ENTRY = 4 << 20, 200  # bytes of a target's list of files, with this number for each
+_LIST_MAX = 4 << 20  # bytes of a target's list of files: the names, and _ENTRY bytes for each
+_ENTRY = 200
 MARKER_BYTES = 1 << 20  # more than the largest marker
 _PINS, _KEY = "known_hosts", "sftp_key"  # names of files in secrets/
 

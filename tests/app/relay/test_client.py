@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import ssl
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
 import asyncssh
@@ -281,48 +281,45 @@ async def test_a_relay_that_confirms_no_close_cannot_fill_the_box(joined, monkey
     dialled.close()
 
 
+@asynccontextmanager
+async def called(joined, folder, clock, caller, **settings):
+    """A box that a relay calls in the name of `caller`: the box, and the relay's connection."""
+    access = await joined.relay.enrol(A)
+    (folder / "house").mkdir()
+    async with running_box(folder / "house", clock, with_settings(**settings)) as running:
+        served = running.client.server.handler
+        dialled = await dial(access, served, served, lambda _caller: True)
+        reader, writer = await joined.relay.boxes.connection(A).open_connection(
+            A, 443, caller, 4444, encoding=None
+        )
+        yield running, reader, writer
+        dialled.close()
+
+
 @pytest.mark.proves("S20")
 @pytest.mark.parametrize("is_public", [True, False])
 async def test_a_relay_cannot_claim_a_caller_in_the_house_to_see_its_portal(
     joined, tmp_path, clock, is_public
 ):
-    access = await joined.relay.enrol(A)
-    settings = with_settings(server={"public_portal": is_public})
-    (tmp_path / "house").mkdir()
-    async with running_box(tmp_path / "house", clock, settings) as running:
-        served = running.client.server.handler
-        dialled = await dial(access, served, served, lambda _caller: True)
-        reader, writer = await joined.relay.boxes.connection(A).open_connection(
-            A, 443, "192.168.1.20", 4444, encoding=None
-        )
-
+    settings = {"server": {"public_portal": is_public}}
+    async with called(joined, tmp_path, clock, "192.168.1.20", **settings) as (_, reader, writer):
         writer.write(b"GET /portal/sign-in HTTP/1.1\r\nHost: 192.168.1.10\r\n\r\n")
         status = await asyncio.wait_for(reader.readuntil(b"\r\n"), 30.0)
 
         assert (b" 404 " in status) == (not is_public)
-        dialled.close()
 
 
 @pytest.mark.proves("S34")
 async def test_a_relay_cannot_use_up_the_limits_of_a_caller_in_the_house(joined, tmp_path, clock):
-    access = await joined.relay.enrol(A)
-    settings = with_settings(api={"unauthenticated_per_minute": 1})
-    (tmp_path / "house").mkdir()
-    async with running_box(tmp_path / "house", clock, settings) as running:
-        served = running.client.server.handler
-        dialled = await dial(access, served, served, lambda _caller: True)
-        reader, writer = await joined.relay.boxes.connection(A).open_connection(
-            A, 443, "127.0.0.1", 4444, encoding=None
-        )
-
+    limits = {"unauthenticated_per_minute": 1}
+    async with called(joined, tmp_path, clock, "127.0.0.1", api=limits) as (box, reader, writer):
         for expected in (b" 401 ", b" 429 "):
             writer.write(b"GET /v1/venue HTTP/1.1\r\nHost: localhost\r\n\r\n")
             head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 30.0)
             assert expected in head
             await reader.readuntil(b"}")
-        async with running.client.get("/v1/venue") as response:
+        async with box.client.get("/v1/venue") as response:
             assert response.status == 401
-        dialled.close()
 
 
 @pytest.mark.proves("S34")
