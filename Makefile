@@ -59,7 +59,7 @@ help:
 	@echo 'make test     the tests of every day, in three minutes   (PYTEST_ARGS="-k door" for some)'
 	@echo 'make test-all the same and all that it leaves out: browser, processes, whatever is slow'
 	@echo 'make check    style, types, import directions, documentation, secrets left in the source'
-	@echo 'make docs     write the generated documents: docs/reference/ and the traceability matrix'
+	@echo 'make docs     write the generated documents in docs/reference/'
 	@echo 'make clients  generate clients from the OpenAPI document, type-check them and book with them'
 	@echo 'make audit    ask for known holes in what is pinned; needs the network'
 	@echo 'make bench    measure everything, beside a plain team's booking; a quarter of an hour'
@@ -143,7 +143,7 @@ check: setup
 	@$(call say,import directions; documentation; secrets in the source)
 	@$(PYTEST) -q -n auto $(CHECKED)
 
-# docs/reference/ and docs/contributing/traceability.md, from the code and the tests' markers.
+# docs/reference/, from the code.
 .PHONY: docs
 docs: setup
 	@$(BIN)/python -B docs/generate.py

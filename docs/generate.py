@@ -1,4 +1,4 @@
-"""Write docs/reference/ and docs/contributing/traceability.md from the code.
+"""Write docs/reference/ from the code.
 
 With `--check`, write nothing, but print all differences and exit with status 1 if there are any.
 """
@@ -21,7 +21,6 @@ from typing import Any
 from aiohttp import web
 from interface_pages import describe_api, describe_errors, describe_events, describe_verdicts
 from pages import code, fenced, page, plain, sentence, table
-from traceability import describe_labels
 
 from appliance.backup.catalogue import Record, write_record
 from appliance.box import Box, open_box
@@ -83,7 +82,6 @@ def make_pages() -> dict[str, str]:
         "reference/metrics.md": metrics,
         "reference/settings.md": describe_settings_page(),
         "reference/verdicts.md": describe_verdicts(),
-        "contributing/traceability.md": describe_labels(),
     }
 
 

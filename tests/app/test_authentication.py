@@ -16,7 +16,6 @@ CALLS = [
 ]
 
 
-@pytest.mark.proves("interface 7: UNAUTHORIZED", "S31")
 @pytest.mark.parametrize(
     "header",
     [None, "", "Bearer", "Bearer ", "Bearer svc_live_" + "0" * 48, "Bearer svc_live_" + "0" * 47,
@@ -30,9 +29,6 @@ async def test_a_missing_or_unknown_key_is_unauthorized(running, header):
     assert response.headers["WWW-Authenticate"].startswith("Bearer")
 
 
-@pytest.mark.proves(
-    "decision: In which order is a call checked?", "interface 7: UNAUTHORIZED", "S3"
-)
 @pytest.mark.parametrize(("method", "path", "scope"), CALLS)
 @pytest.mark.parametrize("prefix", ["", "/test"])
 async def test_no_call_works_without_a_key(running, prefix, method, path, scope):
@@ -41,10 +37,6 @@ async def test_no_call_works_without_a_key(running, prefix, method, path, scope)
     assert (response.status, body["code"]) == (401, "UNAUTHORIZED")
 
 
-@pytest.mark.proves(
-    "decision: In which order is a call checked?", "interface 4: Scopes",
-    "interface 7: SCOPE_MISSING", "S3",
-)  # fmt: skip
 @pytest.mark.parametrize(("method", "path", "scope"), CALLS)
 async def test_each_call_needs_its_scope_and_only_that(running, method, path, scope):
     without = await a_key(running.live, tuple(s for s in SCOPES if s != scope))
@@ -55,7 +47,6 @@ async def test_each_call_needs_its_scope_and_only_that(running, method, path, sc
     assert allowed not in {401, 403}
 
 
-@pytest.mark.proves("decision: A key of the other environment?", "S2", "V8")
 async def test_a_key_of_the_other_environment_is_unauthorized(running):
     on_live, live, _ = await running.call("GET", "/v1/venue", key=running.test_key)
     on_test, test, _ = await running.call("GET", "/test/v1/venue", key=running.live_key)
@@ -65,7 +56,6 @@ async def test_a_key_of_the_other_environment_is_unauthorized(running):
     assert live["error"] == test["error"] != unknown["error"]
 
 
-@pytest.mark.proves("S1")
 async def test_nothing_of_a_key_but_its_hash_and_ends_is_stored(running):
     await running.call("GET", "/v1/venue")
     path = running.live.database.path
@@ -85,12 +75,6 @@ async def limited(tmp_path: Path, clock: StoppedClock):
         yield running
 
 
-@pytest.mark.proves(
-    "decision: The code of a 429, and what counts?",
-    "interface 7: RATE_LIMITED",
-    "interface 8: Request rate",
-    "V2",
-)
 async def test_the_sixty_first_request_in_a_minute_is_refused(limited):
     other = await a_key(limited.live)
     statuses = [(await limited.call("GET", "/v1/venue"))[0] for _ in range(61)]
@@ -100,7 +84,6 @@ async def test_the_sixty_first_request_in_a_minute_is_refused(limited):
     assert (await limited.call("GET", "/v1/venue", key=other))[0] == 200
 
 
-@pytest.mark.proves("decision: The code of a 429, and what counts?", "interface 8: Request rate")
 async def test_the_minute_slides_and_refused_calls_do_not_count(limited):
     for _ in range(30):
         await limited.call("GET", "/v1/venue")
@@ -114,14 +97,12 @@ async def test_the_minute_slides_and_refused_calls_do_not_count(limited):
     assert statuses == [200] * 30 + [429]
 
 
-@pytest.mark.proves("decision: In which order is a call checked?")
 async def test_the_rate_is_checked_before_the_scope(limited):
     key = await a_key(limited.live, ("availability:read",))
     refused = [(await limited.call("GET", "/v1/venue", key=key))[0] for _ in range(61)]
     assert refused == [403] * 60 + [429]
 
 
-@pytest.mark.proves("decision: The code of a 429, and what counts?")
 async def test_calls_without_a_valid_key_are_limited_by_address_and_cost_no_key_anything(limited):
     wrong = "svc_live_" + "0" * 48
     statuses = [(await limited.call("GET", "/v1/venue", key=wrong))[0] for _ in range(61)]
@@ -130,7 +111,6 @@ async def test_calls_without_a_valid_key_are_limited_by_address_and_cost_no_key_
     assert status == 200
 
 
-@pytest.mark.proves("S20")
 async def test_a_trusted_proxy_tells_the_address(tmp_path, clock):
     settings = with_settings(server={"trusted_proxies": ("127.0.0.0/8",)})
     wrong = "svc_live_" + "0" * 48

@@ -78,7 +78,6 @@ def test_a_token_of_stray_bytes_is_nobody(serving, path, header):
 
 
 @pytest.mark.process
-@pytest.mark.proves("S19")
 def test_a_connection_of_http_1_0_ends_with_its_answer(serving):
     head = b"POST /terminal/v1/pair HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n"
     chunked = head + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
@@ -91,7 +90,6 @@ def test_a_connection_of_http_1_0_ends_with_its_answer(serving):
 
 
 @pytest.mark.process
-@pytest.mark.proves("V5")
 def test_a_packed_body_is_not_unpacked_and_no_accident(serving):
     body = gzip.compress(json.dumps({"code": "12345678"}).encode())
     head = (
@@ -132,7 +130,6 @@ async def a_server(connection, answer):
         await asyncio.sleep(0)
 
 
-@pytest.mark.proves("S19")
 async def test_a_connection_that_asks_nothing_is_dropped_and_one_that_asks_is_kept(monkeypatch):
     monkeypatch.setattr("web.connection._FIRST_REQUEST_SECONDS", 0.1)
 
@@ -202,7 +199,6 @@ class Held(ConnectionLimit):
         self.gone.set()
 
 
-@pytest.mark.proves("S19")
 async def test_who_never_reads_an_answer_is_hung_up_on(monkeypatch):
     monkeypatch.setattr("web.connection._READING_SECONDS", 0.2)
     held = Held()
@@ -251,14 +247,12 @@ def enter(limit, *addresses):
     return peers, entered
 
 
-@pytest.mark.proves("S19")
 def test_one_device_may_hold_so_many_and_another_still_comes_in():
     limit = ConnectionLimit(10, per_address=2)
     assert enter(limit, *["192.168.1.5"] * 3)[1] == [True, True, False]
     assert enter(limit, "192.168.1.6")[1] == [True]
 
 
-@pytest.mark.proves("S34")
 def test_a_relay_that_reports_the_address_of_a_phone_leaves_it_its_connections():
     limit = ConnectionLimit(10, per_address=1)
     assert limit.enter(Peer("192.168.1.5", **{BY_RELAY: True}))
@@ -273,7 +267,6 @@ def test_who_speaks_for_many_has_the_total_alone(address):
     assert not limit.speaks_for_many(Peer("192.168.1.5"))
 
 
-@pytest.mark.proves("S19")
 def test_a_device_that_changes_its_ipv6_address_is_still_one_device():
     limit = ConnectionLimit(100, per_address=2)
     peers, entered = enter(limit, *[f"2001:db8::{number:x}" for number in range(10)])
@@ -283,7 +276,6 @@ def test_a_device_that_changes_its_ipv6_address_is_still_one_device():
     assert enter(limit, "2001:db8::99")[1] == [True]
 
 
-@pytest.mark.proves("S19")
 @pytest.mark.parametrize("addresses", [11, 250])
 def test_a_newcomer_takes_the_oldest_place_of_whoever_holds_most(addresses):
     limit = ConnectionLimit(2048)
@@ -310,7 +302,6 @@ def ask(port):
 
 
 @pytest.mark.process
-@pytest.mark.proves("S19")
 def test_a_newcomer_is_answered_while_another_address_holds_every_place(tmp_path):
     box = ("--data", str(new_box(tmp_path)), "--host", "127.0.0.1", "--port", "0")
     with Serving(*box, files=FILES) as serving, contextlib.ExitStack() as crowd:

@@ -123,7 +123,6 @@ def test_headings_have_the_fragments_of_code_hosts():
     ]  # fmt: skip
 
 
-@pytest.mark.proves("V1")
 def test_what_a_document_says_is_text_and_never_markup(tmp_path: Path):
     (tmp_path / "index.md").write_text("# T\n\na <script>b</script> `<i>`\n", "utf-8")
 

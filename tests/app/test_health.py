@@ -19,7 +19,6 @@ async def ask(running: Running, path="/health"):
         return response.status, await response.json()
 
 
-@pytest.mark.proves("S29")
 @pytest.mark.parametrize("path", ["/health", "/ready"])
 async def test_a_box_that_reads_and_writes_says_ok_and_nothing_more(running, path):
     assert await ask(running, path) == (200, {"status": "ok"})

@@ -137,7 +137,6 @@ def entries_noted():
     return found
 
 
-@pytest.mark.proves("S23")
 @pytest.mark.parametrize("code", ["fr", "en", "ar"])
 def test_each_entry_of_the_security_log_has_words(code):
     names = set(entries_noted())

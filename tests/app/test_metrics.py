@@ -20,14 +20,12 @@ async def test_the_numbers_are_those_of_the_rows(running):
     assert "Idrissi" not in text
 
 
-@pytest.mark.proves("S29", "V13")
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "Via"])
 async def test_whoever_comes_through_a_proxy_finds_no_such_page(running, header):
     async with running.client.get("/metrics", headers={header: "203.0.113.9"}) as response:
         assert response.status == 404
 
 
-@pytest.mark.proves("S29")
 async def test_a_tunnel_to_a_public_box_finds_no_such_page_and_the_token_opens_it(tmp_path, clock):
     token = "t" * 16
     server = {"app_url": "https://riad.example", "metrics_token": token}

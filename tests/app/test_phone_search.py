@@ -20,7 +20,6 @@ async def ask(running, token, query, prefix=""):
         return response.status, len(body.get("items", [])), response.headers.get("Retry-After")
 
 
-@pytest.mark.proves("S4")
 @pytest.mark.parametrize("role", ["search", "override"])
 async def test_numbers_are_counted_for_each_terminal_and_names_are_not(running, role):
     await seat(running, customer_phone=PHONE)
@@ -50,7 +49,6 @@ async def test_digit_by_digit_nothing_is_learnt(running):
         assert count == int(length in {4, 9, 12}), length
 
 
-@pytest.mark.proves("S4")
 async def test_the_portals_door_role_is_shown_no_phone_and_searches_none(running):
     guest = await seat(running, customer_phone=PHONE, customer_email="salma@guest.example")
     door = await a_person(running, "door")

@@ -20,7 +20,6 @@ def a_path(pattern: str) -> str:
     return re.sub(r"\{[^}]*\}", UNKNOWN_ID, pattern)
 
 
-@pytest.mark.proves("S3", "V8")
 def test_every_route_of_the_router_declares_who_may_call_it(running):
     routes = {
         (route.method, route.resource.canonical)
@@ -35,7 +34,6 @@ def test_every_route_of_the_router_declares_who_may_call_it(running):
     assert routes == declared
 
 
-@pytest.mark.proves("S3")
 @pytest.mark.parametrize("environment", ["", "/test"])
 async def test_nobody_passes_a_route_of_staff_without_a_session(running, environment):
     for route in PORTAL_ROUTES:
@@ -49,7 +47,6 @@ async def test_nobody_passes_a_route_of_staff_without_a_session(running, environ
             assert response.headers["Location"].startswith("/portal/sign-in?next=")
 
 
-@pytest.mark.proves("S3", "V8")
 @pytest.mark.parametrize("role", ROLES)
 async def test_each_role_passes_the_routes_that_are_its_own_and_no_other(running, role):
     person = await a_person(running, role)
@@ -67,7 +64,6 @@ async def test_each_role_passes_the_routes_that_are_its_own_and_no_other(running
             assert refused is not may, (route.method, path, status)
 
 
-@pytest.mark.proves("S3", "S13")
 async def test_keys_and_terminals_are_nobody_to_the_portal(running):
     _, terminal = await running.live.database.write(issue_terminal, "Front door")
     for token in (running.live_key, terminal):
@@ -81,7 +77,6 @@ async def test_keys_and_terminals_are_nobody_to_the_portal(running):
                 assert response.status == 303
 
 
-@pytest.mark.proves("S3")
 async def test_a_session_opens_neither_the_partner_interface_nor_the_door(running):
     person = await a_person(running, "owner")
     for route in PARTNER_ROUTE_TABLE:
@@ -112,7 +107,6 @@ def changing(running: Running, *kinds: str) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.proves("S15", "V3")
 @pytest.mark.parametrize("foreign", FOREIGN)
 async def test_a_form_of_another_site_is_refused_whoever_is_signed_in(running, foreign):
     cookie = {"Cookie": (await a_person(running, "owner")).headers["Cookie"]}
@@ -121,7 +115,6 @@ async def test_a_form_of_another_site_is_refused_whoever_is_signed_in(running, f
             assert response.status == 403, path
 
 
-@pytest.mark.proves("S15", "V3")
 @pytest.mark.parametrize("foreign", FOREIGN)
 async def test_a_form_of_another_site_is_refused_where_nobody_signs_in(running, foreign):
     routes = [

@@ -119,7 +119,6 @@ def a_request(*lines, remote="10.0.0.1"):
     return request.clone(remote=remote, scheme="http")
 
 
-@pytest.mark.proves("S20")
 @pytest.mark.parametrize(
     ("lines", "peer"),
     [(["203.0.113.9"], "203.0.113.9"), (["198.51.100.1, 203.0.113.9"], "203.0.113.9"),

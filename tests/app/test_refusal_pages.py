@@ -108,7 +108,6 @@ async def test_after_an_accident_somebody_of_the_house_stays_in_the_portal(broke
     assert len([each for each in said if each.startswith("GET /portal/tonight failed")]) == 1
 
 
-@pytest.mark.proves("S22", "S30", "V16")
 async def test_the_text_of_an_accident_is_neither_answered_nor_logged(aiohttp_client, caplog):
     async def fail(_request: web.Request) -> web.Response:
         raise ValueError("salma", "@", "example.com")

@@ -117,7 +117,6 @@ async def test_a_key_revoked_by_a_clock_ahead_is_refused_at_once(running, key, i
     assert await refusal(running) == (401, "KEY_REVOKED")
 
 
-@pytest.mark.proves("interface 7: KEY_REVOKED", "S2")
 async def test_a_revoked_key_is_refused_at_once_and_when_the_clock_is_set_back(running, key):
     assert (await refusal(running))[0] == 200
     await running.live.database.write(revoke_key, key.id)

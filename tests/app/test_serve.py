@@ -187,7 +187,6 @@ def test_what_is_lost_or_open_to_others_stops_the_start_with_what_to_do(
     assert complaint.count("\n") == 1
 
 
-@pytest.mark.proves("I9", "G14", "S2")
 def test_commands_beside_the_box_are_in_force_on_its_next_request(founded, data, capsys):
     with serve(data) as serving:
         wanted = ("--environment", "live", "--name", "N", "--json")

@@ -137,7 +137,6 @@ async def test_the_code_may_be_typed_on_an_arabic_keyboard(page, world):
     assert await press(page, code=arabic, off="yes") == 200
 
 
-@pytest.mark.proves("S35")
 async def test_without_the_code_nobody_takes_over_and_guesses_are_few(page, world):
     for wrong in ("", "0", f"{world.source.code}0", "é", "٠", "²", "१"):
         assert await press(page, code=wrong, off="yes") == 403
@@ -150,7 +149,6 @@ async def test_without_the_code_nobody_takes_over_and_guesses_are_few(page, worl
     assert await press(page, code=world.source.code, off="yes") == 200
 
 
-@pytest.mark.proves("S30")
 @pytest.mark.parametrize(
     ("kind", "form", "status"),
     [
@@ -218,7 +216,6 @@ async def test_the_page_asks_whether_the_other_box_is_off(page, world):
     assert not world.directory.holds_a_box()
 
 
-@pytest.mark.proves("S35")
 async def test_a_box_that_answers_cannot_be_replaced_by_a_tap(page, world, live):
     live.append(LIVE)
 

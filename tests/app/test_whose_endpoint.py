@@ -31,7 +31,6 @@ async def alerts(environment):
             if c.name == "endpoint_switched_off"]  # fmt: skip
 
 
-@pytest.mark.proves("S4")
 async def test_each_key_knows_its_own_endpoints_and_no_secret_of_anothers_url(running):
     endpoint = await registered(running, url=SECRET_URL)
     other = await a_key(running.live)
@@ -44,7 +43,6 @@ async def test_each_key_knows_its_own_endpoints_and_no_secret_of_anothers_url(ru
     assert theirs == {**mine, "createdByThisKey": False, "url": theirs["url"]}
 
 
-@pytest.mark.proves("S4")
 async def test_a_rotated_key_inherits_what_its_line_registered_both_ways(running):
     before = await registered(running, url=SECRET_URL)
     key_id = running.live.database.peek(list_keys)[0].id
@@ -69,7 +67,6 @@ async def test_what_the_venue_registered_is_no_keys_own(running):
     assert (found["createdByThisKey"], found["url"]) == (False, "https://93.184.216.34/hook")
 
 
-@pytest.mark.proves("S4")
 @pytest.mark.parametrize("prefix", ["", "/test"])
 async def test_an_alert_tells_that_another_key_deactivated_an_endpoint(running, prefix):
     environment = running.test if prefix else running.live
@@ -110,7 +107,6 @@ async def test_the_alert_ends_when_staff_activate_it_again_or_leave_it_off(runni
     assert (await listed(running))[endpoint["id"]]["active"] == bool(active)
 
 
-@pytest.mark.proves("S4")
 async def test_the_venue_restricts_an_endpoint_to_the_references_of_its_own_line(running, receiver):
     other = await a_key(running.test)
     manager = await a_person(running, "manager")

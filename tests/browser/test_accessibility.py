@@ -214,7 +214,6 @@ async def test_no_page_of_a_guest_has_a_violation(portal, size, scheme, language
     assert portal.complaints == []
 
 
-@pytest.mark.proves("V3")
 @LOOKS
 async def test_no_screen_of_the_door_has_a_violation(door, tmp_path, size, scheme, language):
     found = Findings()

@@ -45,7 +45,6 @@ async def test_a_pairing_link_is_used_up_and_leaves_its_secret_nowhere(door):
     assert phone.complaints == []
 
 
-@pytest.mark.proves("S33")
 async def test_a_revoked_phone_forgets_everything_and_asks_to_be_paired(door):
     await door.guest(customer_name="Salma Idrissi")
     phone = await door.phone()
@@ -60,7 +59,6 @@ async def test_a_revoked_phone_forgets_everything_and_asks_to_be_paired(door):
     await eventually(lambda: is_clean(phone))
 
 
-@pytest.mark.proves("S33")
 async def test_the_next_scan_of_a_phone_revoked_behind_its_back_wipes_it_too(door):
     guest = await door.guest()
     text = await door.pass_of(guest)

@@ -184,7 +184,6 @@ def is_sent(request):
     return request.method == "POST"
 
 
-@pytest.mark.proves("S15")
 async def test_over_plain_http_a_guest_books_on_our_own_page(stranger, world, clock):
     await stranger.goto(OURS)
 
@@ -197,7 +196,6 @@ async def test_over_plain_http_a_guest_books_on_our_own_page(stranger, world, cl
     assert len(await booked(world)) == 1
 
 
-@pytest.mark.proves("S15")
 @pytest.mark.parametrize("policy", ["no-referrer", "same-origin", "unsafe-url"])
 async def test_over_plain_http_a_page_of_another_site_books_nothing(stranger, world, policy):
     fields = a_form(new_token(world.environment))

@@ -271,7 +271,6 @@ async def test_what_answers_in_the_boxs_place_hides_and_replaces_no_card(
     await phone.wait_for_selector("[data-offline][hidden]", state="attached")
 
 
-@pytest.mark.proves("V14")
 async def test_the_phone_keeps_this_card_and_its_files_and_nothing_else(world, served, phone):
     path = world.access(await world.reserve(link_expires_at=FAR))
     other = world.access(await world.reserve(slot="22:00"))

@@ -18,7 +18,6 @@ from tests.unit.tls.test_importing import a_certificate, pem_of
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.proves("decision: Who obtains the public certificate?")
 @pytest.mark.parametrize("challenge", ["tls-alpn-01", "http-01", "dns-01"])
 def test_a_certificate_is_obtained_by_each_challenge_and_shown_under_the_public_name_alone(
     tmp_path, challenge
@@ -92,7 +91,6 @@ def names_of_alerts(box):
         return [name for (name,) in found]
 
 
-@pytest.mark.proves("decision: How often does a box ask the authority?")
 def test_a_box_stays_within_four_attempts_an_hour_whoever_asks(tmp_path):
     with a_public_box(tmp_path) as box:
         box.start()  # nothing answers at the directory
@@ -174,7 +172,6 @@ def test_nothing_is_ordered_while_the_clock_is_not_trusted(tmp_path):
         assert box.authority.orders() == 1
 
 
-@pytest.mark.proves("decision: An imported certificate, or ACME?")
 def test_an_imported_certificate_is_used_instead_until_it_is_forgotten(tmp_path):
     with a_public_box(tmp_path) as box:
         key = ec.generate_private_key(ec.SECP256R1())

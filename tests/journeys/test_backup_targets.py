@@ -104,7 +104,6 @@ def backups_of(data):
     return {path.name: path.stat().st_size for path in (data / "backups").iterdir()}
 
 
-@pytest.mark.proves("G6")
 async def test_a_running_box_copies_each_backup_and_a_new_machine_is_made_of_the_latest(
     elsewhere, founded, tmp_path
 ):
@@ -206,7 +205,6 @@ def test_a_box_shows_its_key_and_says_that_it_is_refused(sftp, founded):
     assert read_copy_record(founded.data).trouble == ""
 
 
-@pytest.mark.proves("S26")
 async def test_the_first_host_key_is_trusted_and_no_other_after_it(sftp, founded):
     assert await files_at(sftp, founded.data) == {}
     pinned = (founded.data / "secrets" / "known_hosts").read_text()
@@ -256,7 +254,6 @@ async def test_a_server_that_never_answers_does_not_hold_up_the_box(founded, mon
             await files_at(Elsewhere(url[kind], {}, None), founded.data)
 
 
-@pytest.mark.proves("S34")
 async def test_a_relay_is_known_by_the_host_key_of_the_invitation(relay, founded):
     assert await files_at(relay, founded.data) == {}
     file = access_file(founded.data)

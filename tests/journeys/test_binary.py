@@ -182,7 +182,6 @@ def hear(systemd):
     return said.decode(), struct.unpack("3i", credentials)[0]
 
 
-@pytest.mark.proves("V15")
 def test_it_tells_what_is_inside_and_under_which_licences():
     bill = json.loads(said("--sbom"))
     licences = said("--licences")

@@ -109,7 +109,6 @@ async def live_through(partner, door, hook):
         await door.must(200, "POST", "/terminal/v1/scans", scan)
 
 
-@pytest.mark.proves("S24")
 async def test_byte_by_byte_nothing_of_an_erased_guest_is_in_the_box_or_its_next_backup(
     tmp_path, gossips
 ):

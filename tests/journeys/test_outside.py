@@ -309,7 +309,6 @@ def words_of(booking):
 
 @pytest.mark.slow
 @pytest.mark.network
-@pytest.mark.proves("decision: What can the relay read?", "S34")
 async def test_a_new_box_is_reached_from_outside_within_two_minutes_of_clicks(
     venue, authority, relay, box, resolver, partner, tmp_path
 ):

@@ -279,7 +279,6 @@ class Spy:
     real = staticmethod(router.open_channel)
 
 
-@pytest.mark.proves("decision: What can the relay read?", "S34")
 async def test_a_hostile_relay_reads_nothing_and_books_nothing(venue, tmp_path, monkeypatch):
     spy = Spy()
     monkeypatch.setattr(router, "open_channel", spy.open_channel)

@@ -53,7 +53,6 @@ database = "none"
 """
 
 
-@pytest.mark.proves("S30")
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_no_answer_is_undocumented_and_none_is_a_server_error(environment, tmp_path):
     founded = found_box(tmp_path, tables=6)

@@ -125,7 +125,6 @@ async def reported(time_, box, server):
                 pass  # wakes the event loop
 
 
-@pytest.mark.proves("G6")
 async def test_the_drill(founded, sftp, standby, tmp_path):
     leaping = LeapingTime(tmp_path)
     with leaping.box(founded, tmp_path) as box:
@@ -175,7 +174,6 @@ async def test_the_drill(founded, sftp, standby, tmp_path):
     assert refused(standby.data, tmp_path), "there is still only one"
 
 
-@pytest.mark.proves("S35")
 def test_a_box_without_a_target_finds_the_one_that_took_its_place_on_the_network(tmp_path):
     founded, new = found_box(tmp_path), tmp_path / "new"
     venuebox("backup", data=founded.data)

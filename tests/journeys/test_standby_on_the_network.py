@@ -121,7 +121,6 @@ def scan(phone, founded, code):
     return answer["result"] if status == 200 else None
 
 
-@pytest.mark.proves("S35")
 def test_a_phone_takes_over_and_scans_at_the_old_address(venue, tmp_path):
     spare, phone, founded = venue.add_machine("x", SPARE), Phone(venue), found_box(tmp_path)
     server = an_sftp_server(tmp_path / "sshd", 22)

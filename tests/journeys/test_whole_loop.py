@@ -189,7 +189,6 @@ def check_the_log(journey):
     assert [one for one in secrets if one in said] == []
 
 
-@pytest.mark.proves("S15")
 async def test_looking_at_guest_links_changes_nothing(journey):
     booked = await journey.partner.must(
         201, "POST", "/v1/reservations", await journey.a_booking(notifyCustomer=False)

@@ -74,7 +74,6 @@ def ask_for_tomorrow(founded):
     return asked.id
 
 
-@pytest.mark.proves("decision: The clock is not trusted?", "G8")
 async def test_a_clock_that_leaps_while_it_runs_or_is_off_loses_nothing_and_the_door_admits(
     tmp_path,
 ):
@@ -145,7 +144,6 @@ async def deliver_all(house):
             assert came == sorted(ENDPOINTS), f"{event}: {came}"
 
 
-@pytest.mark.proves("decision: The clock is not trusted?")
 async def test_no_restart_lets_things_expire_by_a_clock_of_next_year_but_a_persons_word(tmp_path):
     founded, time = found_box(tmp_path), OwnTime(tmp_path)
     asked = ask_for_tomorrow(founded)

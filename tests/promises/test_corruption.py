@@ -64,7 +64,6 @@ def pages_by_kind(path):
         connection.close()
 
 
-@pytest.mark.proves("G5")
 @pytest.mark.parametrize("name", ["live", "test"])
 async def test_a_box_with_a_damaged_database_ends(furnished, tmp_path, name):
     folder = shutil.copytree(furnished.root, tmp_path / "box")
@@ -78,7 +77,6 @@ async def test_a_box_with_a_damaged_database_ends(furnished, tmp_path, name):
     assert threading.active_count() == before  # a thread would keep the process running
 
 
-@pytest.mark.proves("I7", "G5")
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 3))])
 def test_a_byte_of_any_page_is_found_at_the_start_and_at_night(furnished, tmp_path, seed):
     draw = random.Random(seed)
@@ -175,7 +173,6 @@ def places(left, draw):
         yield draw.randrange(32, left.last.stop)
 
 
-@pytest.mark.proves("I7", "G5")
 def test_a_changed_byte_or_a_missing_end_of_a_log_is_found(left):
     draw = random.Random(9)
     log = left.files["-wal"]
@@ -344,7 +341,6 @@ async def test_the_watermark_rises_with_every_commit_of_box_and_commands(furnish
     assert [path.name for path in tmp_path.iterdir()] == ["live.db"], "a good end leaves no mark"
 
 
-@pytest.mark.proves("S26")
 def test_a_byte_of_a_backup_is_found_and_the_good_one_stays(tmp_path):
     box = a_box_with_guests(tmp_path, guests=10)
     draw, maker = random.Random(7), a_maker(box)

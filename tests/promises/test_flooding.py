@@ -141,7 +141,6 @@ def served(tmp_path):
             box.kill()
 
 
-@pytest.mark.proves("G14")
 @pytest.mark.parametrize("kind", FLOODS)
 async def test_the_door_is_answered_while_there_are(served, kind):
     founded, box, ports = served

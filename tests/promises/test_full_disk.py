@@ -95,7 +95,6 @@ async def recovers(partner, body):
         await asyncio.sleep(0.2)
 
 
-@pytest.mark.proves("G7")
 @pytest.mark.parametrize("megabytes", [64, 6])
 async def test_with_a_full_disk_guests_are_checked_in_and_bookings_wait(tmp_path, small, megabytes):
     founded = found_box(tmp_path, TABLES)

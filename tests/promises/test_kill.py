@@ -63,7 +63,6 @@ async def be_killed(folder, seed, rounds, until, starts, make_box=MortalBox):
         return found, {"kills": kills, "lost": world.history.lost_calls(), **world.history.count()}
 
 
-@pytest.mark.proves("I1", "I3", "I6")
 async def test_what_was_acknowledged_survives_ten_kills(tmp_path):
     seed = int(os.environ.get("KILL_SEED", random.randrange(10**6)))
 
@@ -76,7 +75,6 @@ async def test_what_was_acknowledged_survives_ten_kills(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.process
-@pytest.mark.proves("I1", "I3", "I6")
 async def test_what_was_acknowledged_survives_being_killed_at_any_instant(tmp_path):
     seed = int(os.environ.get("KILL_SEED", random.randrange(10**6)))
     until, done, sums, found, starts = time.monotonic() + SECONDS_IN_ALL, 0, Counter(), [], []

@@ -89,7 +89,6 @@ async def a_box_that_writes(folder, draw):
             await asyncio.to_thread(mail.box.kill)
 
 
-@pytest.mark.proves("I4")
 async def test_each_kill_repeats_at_most_the_letter_in_flight_and_none_is_lost(tmp_path):
     draw = random.Random(SEED)
     async with a_box_that_writes(tmp_path, draw) as (box, partner, door, mail):

@@ -112,7 +112,6 @@ async def scan(door, code):
     return (await door.must(200, "POST", "/terminal/v1/scans", body))["result"]
 
 
-@pytest.mark.proves("G6", "S26")
 async def test_who_follows_the_recovery_kit_has_the_same_box_again(tmp_path):
     founded = found_box(tmp_path)
     box = BoxProcess(founded.data, log=tmp_path / "box.log")
@@ -196,7 +195,6 @@ def test_a_backup_is_not_mixed_with_what_is_left_of_another_box(tmp_path, left):
     assert (other / left).read_bytes() == b"stale"
 
 
-@pytest.mark.proves("S23")
 def test_a_damaged_box_is_not_served_and_the_latest_backup_takes_its_place(tmp_path):
     founded = found_box(tmp_path)
     backup, _ = back_up(founded.data)
@@ -225,7 +223,6 @@ def restored_at(data):
     return [line.detail["made_at"] for line in lines if line.what == "restored"]
 
 
-@pytest.mark.proves("S26")
 def test_a_backup_is_verified_with_its_key_and_no_other(tmp_path):
     founded = found_box(tmp_path)
     backup, _ = back_up(founded.data)
@@ -267,7 +264,6 @@ async def book_table(partner, table, evening):
     })  # fmt: skip
 
 
-@pytest.mark.proves("G6")
 async def test_a_year_later_every_row_is_there_and_the_codes_of_then_are_good(tmp_path):
     founded, time = found_box(tmp_path), LeapingTime(tmp_path)
     data, volume = founded.data, tmp_path / "drawer"

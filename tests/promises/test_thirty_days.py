@@ -145,7 +145,6 @@ async def let_a_day_pass(time, box, door):
     await until(lambda: is_at_rest(box), "the night does not end")
 
 
-@pytest.mark.proves("G11")
 async def test_a_small_box_takes_up_no_more_after_many_days_than_after_the_first(tmp_path):
     founded, time = found_box(tmp_path, 12), LeapingTime(tmp_path)
     sizes, progress, sent = [], Progress("days"), 0

@@ -167,7 +167,6 @@ def test_without_room_for_a_backup_nothing_is_changed(box, newer, monkeypatch, w
     assert folder.is_file() or list(folder.iterdir()) == []
 
 
-@pytest.mark.proves("I8")
 @pytest.mark.parametrize("at", range(0, 80, 16))
 def test_an_upgrade_that_fails_at_a_statement_leaves_the_old_box(box, newer, at, monkeypatch):
     path = box.root / "live.db"
@@ -194,7 +193,6 @@ def test_an_upgrade_that_fails_at_a_statement_leaves_the_old_box(box, newer, at,
 
 @pytest.mark.slow
 @pytest.mark.process
-@pytest.mark.proves("I8")
 def test_killed_at_any_instant_of_backup_or_upgrade_the_box_keeps_its_data(box, newer, tmp_path):
     copies = tmp_path / "copies"
     copies.mkdir()

@@ -1,12 +1,9 @@
 """The whole loop with the real process: book, webhook, scan, restart; all data is kept."""
 
-import pytest
-
 from tests.journeys.box_process import BoxProcess, found_box
 from tests.journeys.partner_side import Receiver, calling
 
 
-@pytest.mark.proves("I1", "I3", "I4", "I6")
 async def test_a_booking_is_told_scanned_and_still_there_after_a_restart(tmp_path):
     founded = found_box(tmp_path)
     async with Receiver().running() as receiver:

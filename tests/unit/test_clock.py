@@ -21,7 +21,6 @@ from appliance.core.errors import OperatorError
 CASABLANCA = newest_zone_database().zone("Africa/Casablanca")
 
 
-@pytest.mark.proves("decision: Which time is it in Casablanca?")
 @pytest.mark.parametrize(
     ("change", "hours"),
     [("2026-02-15T02:00:00", 0), ("2026-03-22T02:00:00", 1), ("2026-09-20T01:00:00", 0)],
@@ -36,7 +35,6 @@ def test_the_offset_changes_at_that_second_of_2026_and_not_before(change: str, h
     assert at.astimezone(CASABLANCA).utcoffset() == timedelta(hours=hours)
 
 
-@pytest.mark.proves("decision: Which time is it in Casablanca?")
 def test_no_offset_ever_changes_after_20_september_2026():
     day = datetime(2026, 9, 20, 1, tzinfo=UTC)
     offsets = {
@@ -71,7 +69,6 @@ def offset_in_november(database: ZoneDatabase) -> timedelta | None:
     return day.astimezone(database.zone("Africa/Casablanca")).utcoffset()
 
 
-@pytest.mark.proves("decision: Which tz database counts?")
 @pytest.mark.parametrize(
     "line",
     [*(f"# version {version}\n" for version in ("2025b", "1970a", tzdata.IANA_VERSION)),
@@ -84,7 +81,6 @@ def test_a_system_database_that_does_not_say_it_is_newer_is_passed_over(with_sys
     assert offset_in_november(found) == timedelta(0)
 
 
-@pytest.mark.proves("decision: Which tz database counts?")
 @pytest.mark.parametrize("version", ["2026z", "2027a", "2040b"])
 def test_a_newer_system_database_is_used(with_system_database, version: str):
     found = with_system_database(f"# version {version}\nR x\n")
@@ -95,7 +91,6 @@ def test_a_newer_system_database_is_used(with_system_database, version: str):
     )  # the rules of that directory
 
 
-@pytest.mark.proves("decision: Which tz database counts?")
 def test_the_packaged_database_knows_the_rule_of_2026():
     assert tzdata.IANA_VERSION >= "2026c"
     packaged = ZoneDatabase(tzdata.IANA_VERSION, "packaged", None)

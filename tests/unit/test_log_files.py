@@ -31,7 +31,6 @@ def lines(folder):
     return [json.loads(line) for line in (folder / "log/venuebox.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.proves("V16")
 def test_a_message_is_a_line_of_json(tmp_path):
     logging.getLogger("appliance.upkeep").warning("upkeep waits %s", "a minute")
 
@@ -41,7 +40,6 @@ def test_a_message_is_a_line_of_json(tmp_path):
                     "message": "upkeep waits a minute"}  # fmt: skip
 
 
-@pytest.mark.proves("S22")
 def test_an_accident_tells_its_place_and_not_what_was_in_its_hands(tmp_path):
     guest = "Salma " + "Idrissi " + "+2126" + "00000001"
     try:

@@ -35,16 +35,12 @@ def test_a_link_token_opens_the_reservation_that_it_was_made_for(id_: str):
     assert LIVE.read_claim_token(LIVE.claim_token(id_)) == id_
 
 
-@pytest.mark.proves(
-    "decision: What are the links made of, and how long do they live?", "S11", "V11"
-)
 def test_a_link_token_carries_at_least_128_bits_that_cannot_be_guessed():
     raw = base64.urlsafe_b64decode(LIVE.access_token("00000000-0000-4000-8000-000000000000"))
 
     assert (len(raw) - 16) * 8 == 136
 
 
-@pytest.mark.proves("decision: What are the links made of, and how long do they live?", "V9")
 @given(IDS, st.integers(0, 43), st.sampled_from(URL_SAFE))
 def test_a_token_with_one_other_character_opens_nothing(id_: str, at: int, letter: str):
     for token in (LIVE.access_token(id_), LIVE.claim_token(id_)):
@@ -60,14 +56,12 @@ def test_the_mac_of_one_reservation_does_not_open_another(one: str, other: str):
     assert one == other or is_read_by_nobody(forged, LIVE, TEST)
 
 
-@pytest.mark.proves("decision: What are the links made of, and how long do they live?", "V9")
 @given(IDS)
 def test_a_token_opens_nothing_for_another_purpose(id_: str):
     assert LIVE.read_claim_token(LIVE.access_token(id_)) is None
     assert LIVE.read_access_token(LIVE.claim_token(id_)) is None
 
 
-@pytest.mark.proves("decision: What are the links made of, and how long do they live?", "V9")
 @given(IDS)
 def test_a_token_opens_nothing_in_the_other_environment(id_: str):
     assert is_read_by_nobody(LIVE.access_token(id_), TEST)
@@ -76,7 +70,6 @@ def test_a_token_opens_nothing_in_the_other_environment(id_: str):
     assert is_read_by_nobody(TEST.claim_token(id_), LIVE)
 
 
-@pytest.mark.proves("decision: What are the links made of, and how long do they live?")
 @given(IDS, MASTERS.filter(lambda master: master != MASTER))
 @example("00000000-0000-4000-8000-000000000000", bytes([1, *range(1, 32)]))  # one bit away
 def test_a_token_opens_nothing_on_a_box_with_another_master_key(id_: str, master: bytes):
@@ -86,7 +79,6 @@ def test_a_token_opens_nothing_on_a_box_with_another_master_key(id_: str, master
     assert is_read_by_nobody(LIVE.claim_token(id_), other)
 
 
-@pytest.mark.proves("S11")
 @given(st.text() | st.text(URL_SAFE, min_size=42, max_size=46))
 @example("")
 @example("é" * 44)
@@ -96,7 +88,6 @@ def test_no_text_whatever_opens_anything_and_none_raises(text: str):
     assert is_read_by_nobody(text, LIVE, TEST)
 
 
-@pytest.mark.proves("S18")
 @given(st.binary(max_size=200), st.binary(min_size=12, max_size=12))
 def test_a_wrapped_secret_comes_back_and_does_not_show(secret: bytes, nonce: bytes):
     wrapped = LIVE.wrap(secret, nonce)
@@ -105,7 +96,6 @@ def test_a_wrapped_secret_comes_back_and_does_not_show(secret: bytes, nonce: byt
     assert len(secret) < 8 or secret not in wrapped[12:]
 
 
-@pytest.mark.proves("V11")
 @given(st.binary(max_size=50), st.integers(0))
 def test_a_wrapped_secret_that_was_touched_is_refused(secret: bytes, bit: int):
     wrapped = bytearray(LIVE.wrap(secret, b"n" * 12))
@@ -116,7 +106,6 @@ def test_a_wrapped_secret_that_was_touched_is_refused(secret: bytes, bit: int):
         LIVE.unwrap(bytes(wrapped))
 
 
-@pytest.mark.proves("S18")
 @pytest.mark.parametrize("other", [TEST, Keyring(bytes(32), "live")])
 def test_a_secret_is_unwrapped_by_its_own_box_and_environment_alone(other: Keyring):
     with pytest.raises(ValueError, match="different master key, or damaged"):
@@ -132,7 +121,6 @@ def test_an_id_is_a_uuid_of_version_7_that_begins_with_its_time(random: bytes, n
     assert int(found.replace("-", "")[:12], 16) == now
 
 
-@pytest.mark.proves("decision: What is an access code made of, and what is it good for?")
 @given(st.binary(min_size=1, max_size=64))
 def test_an_access_code_has_four_characters_that_cannot_be_confused(seed: bytes):
     assume(any(byte < 248 for byte in seed))  # other bytes never yield a character
@@ -151,7 +139,6 @@ def test_every_letter_of_a_code_is_as_likely_as_any_other():
     assert {letters.count(letter) for letter in ACCESS_CODE_ALPHABET} == {8}
 
 
-@pytest.mark.proves("S1")
 @pytest.mark.parametrize(
     ("make", "form"),
     [(lambda tokens: tokens.new_api_key("live"), r"svc_live_[0-9a-f]{48}"),
@@ -168,7 +155,6 @@ def test_keys_and_secrets_have_their_documented_forms_and_do_not_repeat(make, fo
     assert len(set(made)) == 20
 
 
-@pytest.mark.proves("S1")
 def test_what_is_stored_of_a_token_is_its_sha_256():
     assert hash_token("abc").hex() == (
         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

@@ -28,7 +28,6 @@ def scripted(*pieces, then=None, pause=0.0):
     return script
 
 
-@pytest.mark.proves("decision: What counts as delivered?")
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 206, 226, 299])
 async def test_any_2xx_is_delivered(client, receiver, status):
     receiver.answers = [an_answer(status)]
@@ -40,7 +39,6 @@ async def test_any_2xx_is_delivered(client, receiver, status):
     assert outcome.remote_address == "127.0.0.1"
 
 
-@pytest.mark.proves("decision: What counts as delivered?")
 @pytest.mark.parametrize(
     "status", [300, 301, 302, 303, 304, 307, 308, 400, 401, 404, 410, 413, 429, 500, 502, 503, 999]
 )
@@ -101,7 +99,6 @@ async def test_a_reused_connection_that_closes_unanswered_costs_one_redial(
 
 
 @pytest.mark.slow
-@pytest.mark.proves("interface 8: Webhook response time", "V13")
 @pytest.mark.parametrize(
     ("answer", "phase"),
     [
@@ -120,7 +117,6 @@ async def test_a_head_that_is_not_there_in_time_is_given_up(make_client, receive
 
 
 @pytest.mark.slow
-@pytest.mark.proves("decision: What counts as delivered?", "interface 8: Webhook response time")
 @pytest.mark.parametrize(
     ("budgets", "code"), [(BUDGETS, "delivered"), (SHORT, "timeout")], ids=["before", "after"]
 )
@@ -179,7 +175,6 @@ async def test_what_is_no_answer_is_a_typed_failure(client, receiver, head):
     assert seconds < LATE
 
 
-@pytest.mark.proves("S17")
 async def test_the_excerpt_is_a_kibibyte_that_no_terminal_stumbles_over(client, receiver):
     receiver.answers = [an_answer(500, body=b"\x1b[31m<b>caf\xc3\xa9\xff\x00" + b"a" * 5000)]
 
@@ -200,7 +195,6 @@ async def test_a_connection_that_breaks_before_the_head_is_reset(client, receive
     assert (await client.post(REQUEST)).code == "reset"
 
 
-@pytest.mark.proves("S17")
 @pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "ALL_PROXY"])
 async def test_a_proxy_of_the_environment_sees_no_delivery(
     client, receiver, open_receiver, monkeypatch, name

@@ -30,7 +30,6 @@ def settings():
     return GRACED
 
 
-@pytest.mark.proves("decision: The clock is not trusted?", "G8")
 @pytest.mark.parametrize("told", [True, False])
 @pytest.mark.parametrize("instant", [A_YEAR_ON, A_YEAR_BACK])
 async def test_row_19_a_clock_that_jumps_a_year_signs_nothing_until_it_is_right_again(
@@ -58,7 +57,6 @@ async def test_row_19_a_clock_that_jumps_a_year_signs_nothing_until_it_is_right_
     assert caplog.text.count("the clock is trusted again") <= 1
 
 
-@pytest.mark.proves("decision: The clock is not trusted?")
 async def test_row_19_a_retry_in_the_hold_is_neither_early_nor_double_nor_never(
     tried_once, world, receiver, clock, uptime, surroundings
 ):
@@ -130,7 +128,6 @@ async def test_a_clock_that_is_back_where_it_was_is_trusted_at_once_without_a_ti
     assert world.dispatcher.clock_gate.may_expire()
 
 
-@pytest.mark.proves("decision: The clock is not trusted?")
 async def test_a_clock_that_nobody_confirms_is_believed_ten_minutes_after_the_machines_start(
     world, receiver, clock, surroundings, change_outside, caplog
 ):

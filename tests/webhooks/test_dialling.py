@@ -51,7 +51,6 @@ async def test_each_way_of_having_no_address_has_its_name(make_client, names, tr
     assert (outcome.phase, outcome.code) == ("guard" if code == "blocked" else "dns", code)
 
 
-@pytest.mark.proves("decision: Private addresses?")
 async def test_the_very_addresses_that_were_checked_are_dialled(make_client, names):
     names.known["receiver.example"] = ["93.184.216.34", "93.184.216.35"]
     dialled = []

@@ -19,7 +19,6 @@ def queue(monkeypatch):
     return queue
 
 
-@pytest.mark.proves("I6")
 @pytest.mark.parametrize("looks", [1, 2, 3])
 def test_a_retry_that_waits_for_its_reservation_is_due_once_that_is_recorded(queue, looks):
     queue.begin(DueDelivery(2, "b", 0, "reservation.confirmed", "reservation", 0, 0))

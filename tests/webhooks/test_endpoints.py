@@ -12,7 +12,6 @@ from tests.promises.webhooks.test_changes import holds
 from tests.webhooks.receivers import an_answer
 
 
-@pytest.mark.proves("decision: A rolled secret?", "S18")
 async def test_both_secrets_sign_for_a_day_after_a_roll(world, receiver, uptime):
     endpoint, old = await world.register(receiver.url)
     await world.start()

@@ -72,7 +72,6 @@ def test_without_a_reference_the_member_is_absent_and_a_freed_code_is_told_as_it
     assert data["accessCode"] == "SVC-7K2M"
 
 
-@pytest.mark.proves("S4")
 @pytest.mark.parametrize(
     ("own_refs", "registered", "created", "told"),
     [(0, "line", "line", True), (0, "line", "other", True), (0, None, "other", True),
@@ -87,7 +86,6 @@ def test_the_reference_is_told_to_whom_the_venue_lets_have_it(own_refs, register
     assert ("externalRef" in body["data"]["reservation"]) == told
 
 
-@pytest.mark.proves("decision: Where does a webhook.test go?")
 def test_a_test_event_has_every_member_of_a_partner_reservation():
     real = json.loads(event_body(DELIVERY, a_reservation(), VENUE, ENDPOINT))
     sample = json.loads(
@@ -105,7 +103,6 @@ VECTORS = Path(__file__).parents[1] / "vectors" / "webhook_signature.json"
 CASES = json.loads(VECTORS.read_text("utf-8"))["cases"]
 
 
-@pytest.mark.proves("decision: What is the signing key?")
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_the_signature_is_that_of_the_vector_and_the_library_of_stripe_accepts_it(case):
     header = sign(case["secrets"], case["t"], case["body"].encode())

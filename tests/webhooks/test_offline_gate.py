@@ -20,7 +20,6 @@ from tests.webhooks.internet import (
 from tests.webhooks.receivers import an_answer
 
 
-@pytest.mark.proves("decision: The venue is offline?")
 @pytest.mark.parametrize("cut", [Internet.lose_the_route, Internet.drop_packets])
 async def test_row_17_a_cut_of_three_hours_costs_no_attempt_and_is_over_within_65_seconds(
     world, receiver, internet, uptime, cut, caplog
@@ -51,7 +50,6 @@ async def test_row_17_a_cut_of_three_hours_costs_no_attempt_and_is_over_within_6
     assert world.rows("SELECT failures_in_a_row FROM endpoint") == [(0,)]
 
 
-@pytest.mark.proves("decision: The venue is offline?")
 async def test_a_receiver_in_the_house_is_served_while_the_box_is_offline(
     world, receiver, open_receiver, internet
 ):
@@ -91,7 +89,6 @@ async def test_a_retry_keeps_its_rung_through_the_cut(world, receiver, internet,
     await alarm_is(uptime, 300)
 
 
-@pytest.mark.proves("decision: The venue is offline?")
 @pytest.mark.parametrize(
     ("trouble", "code"),
     [
@@ -134,7 +131,6 @@ async def test_a_name_server_that_fails_one_name_is_the_receivers_trouble_when_o
     assert other.connections == 0
 
 
-@pytest.mark.proves("decision: The venue is offline?")
 async def test_when_two_hosts_time_out_and_none_answers_neither_is_charged_again(
     world, receiver, open_receiver, internet, uptime
 ):

@@ -13,7 +13,6 @@ from tests.webhooks.alarms import alarm_is
 from tests.webhooks.receivers import an_answer
 
 
-@pytest.mark.proves("decision: A deactivated endpoint?")
 async def test_a_deactivated_endpoint_receives_nothing_more(world, receiver, uptime):
     endpoint, _ = await world.register(receiver.url)
     receiver.always = an_answer(500)
@@ -32,7 +31,6 @@ async def test_a_deactivated_endpoint_receives_nothing_more(world, receiver, upt
     assert uptime.next_alarm is None
 
 
-@pytest.mark.proves("decision: A deactivated endpoint?")
 @pytest.mark.parametrize(("status", "state"), [(200, "delivered"), (500, "cancelled")])
 async def test_an_attempt_under_way_when_its_endpoint_is_deactivated_is_recorded_and_the_last(
     world, receiver, status, state

@@ -21,11 +21,6 @@ async def failing(world, receiver):
     return receiver
 
 
-@pytest.mark.proves(
-    "decision: When is the body made?",
-    "interface 8: Webhook retries",
-    "interface 8: Signature age tolerance",
-)
 async def test_six_attempts_on_the_ladder_with_one_id_fresh_times_and_the_current_state(
     world, failing, uptime
 ):
@@ -57,7 +52,6 @@ async def test_six_attempts_on_the_ladder_with_one_id_fresh_times_and_the_curren
     assert len(failing.requests) == 6
 
 
-@pytest.mark.proves("decision: When is it tried again?")
 async def test_the_wait_counts_from_the_end_of_the_attempt(world, receiver, uptime):
     await world.register(receiver.url)
     receiver.always = an_answer(500)
@@ -110,7 +104,6 @@ async def test_a_retry_that_fell_due_while_the_box_was_off_is_sent_once(world, f
     assert len(failing.requests) == 2
 
 
-@pytest.mark.proves("decision: Which clock do durations and timers run on?")
 @pytest.mark.parametrize(
     "instant", ["2027-11-21T19:00:00Z", "2026-11-21T19:00:30Z", "2026-11-21T18:58:00Z"]
 )
@@ -154,7 +147,6 @@ def after_failures(count, draw=lambda: 0.0, charged=True):
     return next_step(count - 1, delivered=False, charged=charged, draw=draw)
 
 
-@pytest.mark.proves("decision: When is it tried again?", "interface 8: Webhook retries")
 @pytest.mark.parametrize(
     ("failures", "seconds", "most"),
     [(1, 60, 6), (2, 300, 30), (3, 1800, 60), (4, 7200, 60), (5, 43200, 60)],
@@ -168,7 +160,6 @@ def test_each_wait_is_that_of_the_contract_and_up_to_a_tenth_or_a_minute(failure
     assert 0.99 * most * 1000 < latest - earliest.wait_ms < most * 1000
 
 
-@pytest.mark.proves("decision: The venue is offline?")
 def test_an_attempt_that_is_our_own_fault_stays_on_its_rung():
     for charged_before in range(6):
         step = next_step(charged_before, delivered=False, charged=False, draw=lambda: 0.0)

@@ -34,7 +34,6 @@ async def status_becomes(jobs, id_, status):
             await asyncio.sleep(0.01)
 
 
-@pytest.mark.proves("decision: Which clock do durations and timers run on?")
 @pytest.mark.parametrize("is_asleep", [False, True])
 async def test_when_the_clock_is_set_ahead_or_the_machine_slept_the_evening_ends_at_once(
     jobs, clock, uptime, surroundings, is_asleep
@@ -67,7 +66,6 @@ async def test_an_evening_that_a_doubted_clock_could_not_end_ends_once_it_is_con
     await status_becomes(jobs, id_, "completed")
 
 
-@pytest.mark.proves("decision: Which clock do durations and timers run on?")
 async def test_a_retry_that_fell_due_while_the_machine_slept_goes_out_when_it_wakes(
     world, receiver, tried_once, clock, uptime, surroundings
 ):

@@ -11,7 +11,6 @@ async def create(running: Running, **changes):
     return await running.call("POST", "/v1/reservations", json=a_body(**changes))
 
 
-@pytest.mark.proves("interface 4: DELETE /v1/reservations/{id}")
 async def test_cancelling_frees_the_table_and_twice_says_so_and_announces_once(running):
     _, first, _ = await create(running)
     path = f"/v1/reservations/{first['serviceReservationId']}"
@@ -34,7 +33,6 @@ async def test_cancelling_frees_the_table_and_twice_says_so_and_announces_once(r
     assert (await create(running, idempotencyKey="again"))[0] == 201
 
 
-@pytest.mark.proves("decision: A replay after the cancellation?")
 async def test_a_replay_of_a_cancelled_reservation_says_so_in_a_header(running):
     _, first, headers = await create(running)
     assert "Reservation-Status" not in headers
@@ -87,7 +85,6 @@ async def test_another_parameter_is_refused_and_nothing_is_cancelled(running, qu
     assert listed["items"][0]["status"] == "confirmed"
 
 
-@pytest.mark.proves("decision: Deleting what is checked in or completed, or no UUID?")
 async def test_a_checked_in_reservation_may_be_cancelled_and_keeps_its_check_in(running):
     _, first, _ = await create(running)
     await running.live.database.write(
@@ -101,16 +98,12 @@ async def test_a_checked_in_reservation_may_be_cancelled_and_keeps_its_check_in(
     assert listed["items"][0]["checkedInAt"] == "2026-11-21T19:00:00.000Z"
 
 
-@pytest.mark.proves(
-    "decision: Deleting what is checked in or completed, or no UUID?", "interface 7: NOT_FOUND"
-)
 @pytest.mark.parametrize("path_id", ["no-uuid", "2f1c8d5e-0000-4000-8000-000000000000", "%00", "'"])
 async def test_cancelling_what_is_not_there_is_not_found(running, path_id):
     status, body, _ = await running.call("DELETE", f"/v1/reservations/{path_id}")
     assert (status, body["code"]) == (404, "NOT_FOUND")
 
 
-@pytest.mark.proves("interface 4: Rule 3", "S5")
 async def test_another_partners_reservation_cannot_be_told_from_none(running):
     _, first, _ = await create(running)
     other = await a_key(running.live)
@@ -127,7 +120,6 @@ async def test_another_partners_reservation_cannot_be_told_from_none(running):
     assert listed["items"][0]["status"] == "confirmed"
 
 
-@pytest.mark.proves("interface 4: Rule 3")
 async def test_platform_and_staff_reservations_cannot_be_cancelled_through_the_interface(running):
     database = running.live.database
     guest = await database.write(enter_for_guest, a_booking(table_id=table_id("T2")))

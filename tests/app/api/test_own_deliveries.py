@@ -73,7 +73,6 @@ async def settled(running: Running, endpoint: dict) -> None:
             pass
 
 
-@pytest.mark.proves("decision: Who sees and replays deliveries?")
 async def test_a_delivery_is_listed_with_its_reservation_and_what_became_of_it(running, receiver):
     endpoint = await registered(running, "/test", url=receiver.url)
     _, booked, _ = await running.call("POST", "/test/v1/reservations", json=a_body())
@@ -95,9 +94,6 @@ async def test_a_delivery_is_listed_with_its_reservation_and_what_became_of_it(r
     }]  # fmt: skip
 
 
-@pytest.mark.proves(
-    "interface 4: GET /v1/webhooks/{id}/deliveries", "decision: Who sees and replays deliveries?"
-)
 async def test_pages_follow_each_other_newest_first(running):
     endpoint = await registered(running, "/test", url=URL)
     ids = await queued(running, endpoint, PAGE + 1)
@@ -123,7 +119,6 @@ async def test_a_bad_parameter_is_refused(running, query, status, code):
     assert (answered, body["code"]) == (status, code)
 
 
-@pytest.mark.proves("S4", "interface 4: Rule 8", "decision: Who sees and replays deliveries?")
 async def test_another_keys_endpoint_is_not_found_and_a_successor_inherits_it(running):
     endpoint = await registered(running, "/test", url=URL)
     [delivery_id] = await queued(running, endpoint)
@@ -140,9 +135,6 @@ async def test_another_keys_endpoint_is_not_found_and_a_successor_inherits_it(ru
     assert await replay(running, endpoint, successor.key) == (202, {"queued": 1})
 
 
-@pytest.mark.proves(
-    "interface 4: POST /v1/webhooks/{id}/replay", "decision: What is a replay of a delivery?"
-)
 async def test_a_replay_queues_the_dead_deliveries_of_the_chosen_time(running):
     endpoint = await registered(running, "/test", url=URL)
     ids = await queued(running, endpoint, 3)
@@ -155,7 +147,6 @@ async def test_a_replay_queues_the_dead_deliveries_of_the_chosen_time(running):
     assert await replay(running, endpoint) == (202, {"queued": 0})
 
 
-@pytest.mark.proves("decision: What is a replay of a delivery?")
 async def test_one_delivery_of_the_endpoint_is_sent_again_with_its_id(running, receiver):
     endpoint = await registered(running, "/test", url=receiver.url)
     other = await registered(running, "/test", url=f"{receiver.url}other")

@@ -17,7 +17,6 @@ async def availability(running: Running, query: str) -> dict[str, tuple[bool, st
     return {t["name"]: (t["available"], t["blockedBy"]) for t in body["tables"]}
 
 
-@pytest.mark.proves("interface 4: GET /v1/venue")
 async def test_the_venue_is_told_with_its_tables_and_slots(running):
     status, body, _ = await running.call("GET", "/v1/venue")
 
@@ -38,9 +37,6 @@ async def test_the_venue_is_told_with_its_tables_and_slots(running):
     assert (brunch["start"], brunch["end"], brunch["daysOfWeek"]) == ("12:00", "15:00", [0])
 
 
-@pytest.mark.proves(
-    "interface 4: GET /v1/venue", "decision: When is tonight over, and which dates may be booked?"
-)
 @pytest.mark.parametrize(
     ("instant", "day"),
     [("2026-11-22T01:30:00Z", "2026-11-21"), ("2026-11-22T05:59:00Z", "2026-11-21"),
@@ -53,7 +49,6 @@ async def test_the_venue_tells_which_evening_it_is(running, instant, day):
     assert told == ("Africa/Casablanca", "06:00", day)
 
 
-@pytest.mark.proves("interface 4: GET /v1/availability")
 async def test_availability_names_the_source_that_holds_each_table(running):
     database = running.live.database
     await running.call("POST", "/v1/reservations", json=a_body())
@@ -72,7 +67,6 @@ async def test_availability_names_the_source_that_holds_each_table(running):
     }
 
 
-@pytest.mark.proves("decision: Availability without a slot?")
 async def test_without_a_slot_a_table_is_available_only_when_its_whole_evening_is_free(running):
     database = running.live.database
     await database.write(enter_by_staff, a_booking(slot="22:00"), actor="staff:x")
@@ -86,14 +80,6 @@ async def test_without_a_slot_a_table_is_available_only_when_its_whole_evening_i
     assert late["Terrasse 1"] == (False, "manual")
 
 
-@pytest.mark.proves(
-    "decision: Which slots are valid?",
-    "decision: When is tonight over, and which dates may be booked?",
-    "interface 7: INVALID_DATE",
-    "interface 7: INVALID_SLOT",
-    "decision: Which number is which weekday?",
-    "V15",
-)
 @pytest.mark.parametrize(
     ("query", "code"),
     [
@@ -118,7 +104,6 @@ async def test_a_bad_availability_query_is_refused(running, query, code):
     assert (status, body.get("code"), body.get("field")) == (400 if code else 200, code, field)
 
 
-@pytest.mark.proves("decision: In which order is the list?", "interface 4: Rule 1")
 async def test_the_list_covers_every_source_in_its_order(running):
     database = running.live.database
     bookings = [("T1", "22:00"), ("T2", "19:30"), ("T3", None), ("T4", "19:30")]
@@ -136,7 +121,6 @@ async def test_the_list_covers_every_source_in_its_order(running):
     assert [item["source"] for item in body["items"]] == ["manual"] * 4 + ["platform"]
 
 
-@pytest.mark.proves("interface 4: GET /v1/reservations")
 async def test_an_item_has_the_documented_members(running):
     _, created, _ = await running.call(
         "POST", "/v1/reservations", json=a_body(externalRef="R-7", notes="près de la fontaine")
@@ -171,9 +155,6 @@ async def test_an_item_has_the_documented_members(running):
     }
 
 
-@pytest.mark.proves(
-    "decision: Members that do not apply: absent or null?", "interface 4: Rule 1", "S4"
-)
 async def test_external_references_are_absent_on_others_and_on_own_without_one(running):
     await running.call("POST", "/v1/reservations", json=a_body(externalRef="R-7"))
     running.clock.advance(1)
@@ -189,9 +170,6 @@ async def test_external_references_are_absent_on_others_and_on_own_without_one(r
     assert not any("externalRef" in item for item in others["items"])
 
 
-@pytest.mark.proves(
-    "decision: Members that do not apply: absent or null?", "interface 4: Rule 1", "S4", "V8"
-)
 async def test_contacts_are_absent_in_prepaid_mode(running):
     await running.call("POST", "/v1/reservations", json=a_body())
     await execute(running, "UPDATE venue SET reservation_mode = 'prepaid'")
@@ -200,7 +178,6 @@ async def test_contacts_are_absent_in_prepaid_mode(running):
     assert not {"customerEmail", "customerPhone"} & set(body["items"][0])
 
 
-@pytest.mark.proves("decision: In which order is the list?", "interface 4: GET /v1/reservations")
 @pytest.mark.parametrize(
     ("query", "days"),
     [("from=2026-11-22", [22, 23, 24]), ("to=2026-11-22", [21, 22]),
@@ -228,12 +205,6 @@ async def test_filters_are_inclusive_and_pages_follow_each_other(running, query,
     assert body["total"] == (4 if {"page", "limit"} & asked.keys() else len(days))
 
 
-@pytest.mark.proves(
-    "decision: The code of a 400 that section 7 does not list?",
-    "interface 8: Page size",
-    "interface 8: Page number",
-    "V15",
-)
 @pytest.mark.parametrize(
     ("query", "code", "field"),
     [("from=x", "INVALID_DATE", "from"), ("to=2026-02-30", "INVALID_DATE", "to"),
@@ -257,11 +228,6 @@ async def test_a_bad_list_query_is_refused_never_clamped(running, query, code, f
     assert (status, body["code"], body["field"]) == (400, code, field)
 
 
-@pytest.mark.proves(
-    "decision: How far and how long does an idempotency key reach?",
-    "interface 4: GET /v1/reservations",
-    "S4",
-)
 async def test_a_reference_or_an_idempotency_key_of_another_partner_is_nothing_to_the_caller(
     running,
 ):
@@ -277,7 +243,6 @@ async def test_a_reference_or_an_idempotency_key_of_another_partner_is_nothing_t
     assert (found["total"], none["total"]) == (1, 0)
 
 
-@pytest.mark.proves("interface 4: GET /v1/reservations")
 async def test_a_change_since_an_instant_is_found_and_an_older_one_is_not(running):
     ids = []
     for number in ("T1", "T2"):
@@ -299,7 +264,6 @@ async def test_a_change_since_an_instant_is_found_and_an_older_one_is_not(runnin
     assert await since("2026-11-21T19:01:00.001Z") == []
 
 
-@pytest.mark.proves("interface 4: GET /v1/reservations/{id}", "interface 4: Rule 3", "S4")
 async def test_one_reservation_is_read_as_the_list_shows_it(running):
     _, made, _ = await running.call("POST", "/v1/reservations", json=a_body(externalRef="R-7"))
     path = f"/v1/reservations/{made['serviceReservationId']}"
@@ -319,14 +283,12 @@ async def execute(running: Running, sql: str, **values: object) -> None:
     await running.live.database.write(lambda tx: tx.execute(sql, values))
 
 
-@pytest.mark.proves("decision: Which values has table.type?")
 async def test_the_type_of_a_table_is_an_open_text(running):
     await execute(running, "UPDATE venue_table SET type = 'péniche' WHERE number = 'T1'")
     _, body, _ = await running.call("GET", "/v1/venue")
     assert body["tables"][0]["type"] == "péniche"
 
 
-@pytest.mark.proves("decision: What is in policies?")
 @pytest.mark.parametrize(
     "policies", [None, {"minimumAge": 18, "cancellation": "18:00", "house": {"rule": ["any", 1]}}]
 )
@@ -337,7 +299,6 @@ async def test_policies_are_null_or_an_open_object(running, policies):
     assert body["policies"] == policies
 
 
-@pytest.mark.proves("decision: Which values has venue.status?")
 @pytest.mark.parametrize("status", ["active", "suspended"])
 async def test_the_status_of_the_venue_is_told_and_reading_goes_on(running, status):
     await execute(running, "UPDATE venue SET status = :status", status=status)

@@ -24,26 +24,6 @@ async def post_raw(running: Running, raw: bytes):
     return status, answer["code"]
 
 
-@pytest.mark.proves(
-    "decision: The code of a 400 that section 7 does not list?",
-    "decision: May other 400s carry field?",
-    "decision: customer missing or no object, name blank, contacts empty?",
-    "interface 4: Rule 2",
-    "interface 7: INVALID_DATE",
-    "interface 7: INVALID_SLOT",
-    "interface 7: INVALID_TABLE",
-    "interface 7: INVALID_GUESTS",
-    "interface 7: CUSTOMER_NAME_REQUIRED",
-    "interface 7: CUSTOMER_CONTACT_REQUIRED",
-    "interface 7: INVALID_EMAIL",
-    "interface 7: IDEMPOTENCY_KEY_REQUIRED",
-    "interface 8: notes",
-    "interface 8: externalRef",
-    "interface 8: idempotencyKey",
-    "interface 8: guests",
-    "V2",
-    "V15",
-)
 @pytest.mark.parametrize(
     ("changes", "code", "field"),
     [
@@ -89,13 +69,6 @@ async def test_a_bad_body_is_refused_by_name_and_leaves_no_trace(running, change
     assert listed["total"] == 0
 
 
-@pytest.mark.proves(
-    "decision: How is something taken away?",
-    "interface 8: notes",
-    "interface 8: externalRef",
-    "interface 8: idempotencyKey",
-    "V2",
-)
 @pytest.mark.parametrize(
     "changes",
     [{"notes": "n" * 500}, {"externalRef": "x" * 120}, {"idempotencyKey": "x" * 120},
@@ -113,10 +86,6 @@ async def test_a_body_at_its_limits_is_taken(running, changes):
 VALID = json.dumps(a_body()).encode()
 
 
-@pytest.mark.proves(
-    "decision: A body that is no object, or that parsers read differently?",
-    "interface 7: INVALID_JSON",
-)
 @pytest.mark.parametrize(
     ("raw", "headers", "place"),
     [
@@ -144,7 +113,6 @@ async def test_a_body_may_say_that_it_is_not_encoded(running):
     assert status == 201
 
 
-@pytest.mark.proves("decision: A body over 64 KiB?")
 @pytest.mark.parametrize("chunked", [False, True])
 async def test_a_body_over_64_kib_is_too_large(running, chunked):
     raw = VALID[:-1] + b" " * 65536 + b"}"
@@ -156,11 +124,6 @@ async def test_a_body_over_64_kib_is_too_large(running, chunked):
     assert await post_raw(running, pieces() if chunked else raw) == (413, "BODY_TOO_LARGE")
 
 
-@pytest.mark.proves(
-    "decision: In which order is a call checked?",
-    "decision: Unknown path, wrong method?",
-    "interface 7: Error body",
-)
 @pytest.mark.parametrize("prefix", ["", "/test"])
 async def test_an_unknown_path_is_not_found_even_without_a_key(running, prefix):
     async with running.client.get(f"{prefix}/v1/nothing") as response:
@@ -169,7 +132,6 @@ async def test_an_unknown_path_is_not_found_even_without_a_key(running, prefix):
     assert set(body) == {"error", "error_en", "code"}
 
 
-@pytest.mark.proves("decision: Unknown path, wrong method?", "V4")
 async def test_a_wrong_method_names_the_right_ones(running):
     async with running.client.put("/v1/reservations") as response:
         body = await response.json()
@@ -185,7 +147,6 @@ async def test_head_is_answered_as_get_without_the_body(running):
         assert response.status == 401
 
 
-@pytest.mark.proves("decision: Our own fault, shutting down, disk full?", "S30", "V16")
 async def test_an_accident_is_an_internal_error_that_tells_nothing(running, monkeypatch, caplog):
     def explode(*_: object) -> None:
         raise RuntimeError("secret detail")
@@ -225,7 +186,6 @@ async def test_a_request_id_that_was_sent_comes_back_and_pages_have_none(running
         assert "X-Request-ID" not in response.headers
 
 
-@pytest.mark.proves("decision: Our own fault, shutting down, disk full?", "V16")
 async def test_a_full_disk_is_unavailable_and_acknowledges_nothing(running):
     connection = running.live.database._writer_connection
     connection.pragma("max_page_count", connection.pragma("page_count"))
@@ -245,7 +205,6 @@ async def test_a_full_disk_is_unavailable_and_acknowledges_nothing(running):
     assert listed["total"] == statuses.count(201) + 1
 
 
-@pytest.mark.proves("S16", "V3", "V4")
 async def test_every_answer_carries_the_security_headers(running):
     for method, path in (("GET", "/v1/venue"), ("GET", "/v1/nothing"), ("PUT", "/v1/venue")):
         _, _, headers = await running.call(method, path)

@@ -21,10 +21,6 @@ async def create(running: Running, **changes):
     return await running.call("POST", "/v1/reservations", json=a_body(**changes))
 
 
-@pytest.mark.proves(
-    "interface 4: POST /v1/reservations",
-    "decision: What is an access code made of, and what is it good for?",
-)
 async def test_a_created_reservation_is_confirmed_with_code_and_links(running):
     status, body, headers = await create(running)
 
@@ -48,11 +44,6 @@ async def test_a_created_reservation_is_confirmed_with_code_and_links(running):
     assert headers["Content-Type"] == "application/json"
 
 
-@pytest.mark.proves(
-    "interface 4: POST /v1/reservations",
-    "decision: The same key with another body?",
-    "decision: When is reservation.confirmed sent?",
-)
 @pytest.mark.parametrize(("guests", "mismatch"), [(2, None), (3, "true")])
 async def test_a_replay_answers_the_original_and_makes_nothing_new(running, guests, mismatch):
     _, first, _ = await create(running)
@@ -66,7 +57,6 @@ async def test_a_replay_answers_the_original_and_makes_nothing_new(running, gues
     assert await events(running) == ["reservation.created"]
 
 
-@pytest.mark.proves("decision: The same key with another body?")
 @pytest.mark.parametrize(("date", "mismatch"), [(TONIGHT, None), ("2026-12-21", "true")])
 async def test_a_key_that_returns_for_another_evening_is_told_after_the_guest_was_erased(
     running, date, mismatch
@@ -80,7 +70,6 @@ async def test_a_key_that_returns_for_another_evening_is_told_after_the_guest_wa
     assert headers.get("Idempotency-Body-Mismatch") == mismatch
 
 
-@pytest.mark.proves("decision: The same key while the first request is in flight?", "I3")
 async def test_fifty_identical_requests_at_once_make_one_reservation(running):
     answers = await asyncio.gather(*(create(running) for _ in range(50)))
 
@@ -93,14 +82,12 @@ async def test_fifty_identical_requests_at_once_make_one_reservation(running):
     assert replayed == ["true"] * 49
 
 
-@pytest.mark.proves("interface 4: Rule 2", "interface 7: TABLE_TAKEN", "V2", "V15")
 async def test_fifty_requests_for_one_table_at_once_grant_it_once(running):
     answers = await asyncio.gather(*(create(running, idempotencyKey=f"k{i}") for i in range(50)))
     assert sorted(status for status, _, _ in answers) == [201] + [409] * 49
     assert {body["code"] for status, body, _ in answers if status == 409} == {"TABLE_TAKEN"}
 
 
-@pytest.mark.proves("decision: Are refused attempts remembered?", "interface 7: Retry advice", "V2")
 async def test_a_refused_attempt_is_not_stored_so_its_key_may_be_tried_again(running):
     await create(running, idempotencyKey="first")
     refused, _, _ = await create(running, idempotencyKey="second")
@@ -108,7 +95,6 @@ async def test_a_refused_attempt_is_not_stored_so_its_key_may_be_tried_again(run
     assert (refused, status) == (409, 201)
 
 
-@pytest.mark.proves("decision: How far and how long does an idempotency key reach?")
 async def test_a_rotated_key_inherits_replays_references_and_the_right_to_cancel(running):
     _, first, _ = await create(running, externalRef="R-7")
     old = running.live.database.peek(list_keys)[0]
@@ -124,7 +110,6 @@ async def test_a_rotated_key_inherits_replays_references_and_the_right_to_cancel
     assert status == 200
 
 
-@pytest.mark.proves("decision: Slots that cross midnight?")
 async def test_a_slot_after_midnight_is_not_granted_beside_the_one_that_runs_into_it(running):
     await running.live.database.write(_offer_after_midnight)
     await create(running, slot="22:00", idempotencyKey="a")  # until 01:00
@@ -139,15 +124,6 @@ def _offer_after_midnight(tx: Transaction) -> None:
     tx.insert("slot", slot | {"days_of_week": json.dumps(list(range(7)))})
 
 
-@pytest.mark.proves(
-    "decision: Which slots are valid?",
-    "decision: A table that is not bookable?",
-    "decision: What is a guest count?",
-    "interface 4: Rule 2",
-    "interface 7: GUESTS_OUT_OF_RANGE",
-    "interface 7: TABLE_NOT_FOUND",
-    "interface 7: A table with bookable: false",
-)
 @pytest.mark.parametrize(
     ("changes", "status", "code"),
     [
@@ -168,9 +144,6 @@ async def test_refusals_that_depend_on_the_venue(running, changes, status, code)
     assert set(body) <= {"error", "error_en", "code", "field"}
 
 
-@pytest.mark.proves(
-    "decision: Which values has venue.status?", "interface 4: Rule 2", "interface 7: VENUE_INACTIVE"
-)
 @pytest.mark.parametrize("venue_status", ["inactive", "suspended"])
 async def test_a_venue_that_is_not_active_refuses_creation(running, venue_status):
     await running.live.database.write(
@@ -181,7 +154,6 @@ async def test_a_venue_that_is_not_active_refuses_creation(running, venue_status
     assert "field" not in body
 
 
-@pytest.mark.proves("decision: In which order is a body checked?")
 async def test_a_replay_is_answered_even_when_the_venue_became_inactive(running):
     _, first, _ = await create(running)
     await running.live.database.write(lambda tx: tx.execute("UPDATE venue SET status = 'inactive'"))
@@ -189,7 +161,6 @@ async def test_a_replay_is_answered_even_when_the_venue_became_inactive(running)
     assert (status, again) == (200, first)
 
 
-@pytest.mark.proves("decision: When is tonight over, and which dates may be booked?")
 @pytest.mark.parametrize(
     ("now", "date", "status"),
     [
@@ -232,7 +203,6 @@ async def test_an_ended_slot_is_not_available_nor_bookable(running, prefix, now,
         assert status == 201
 
 
-@pytest.mark.proves("decision: What is the test environment?")
 async def test_a_reservation_in_the_test_environment_is_nothing_in_live(running):
     status, body, _ = await running.call("POST", "/test/v1/reservations", json=a_body())
     assert status == 201
@@ -242,7 +212,6 @@ async def test_a_reservation_in_the_test_environment_is_nothing_in_live(running)
     assert (live["total"], test["total"]) == (0, 1)
 
 
-@pytest.mark.proves("decision: What does notifications.email say?")
 @pytest.mark.parametrize(
     ("prefix", "customer", "notify", "outcome"),
     [
@@ -285,7 +254,6 @@ async def test_letters_and_pages_use_the_customers_language(running, language, w
 BY = "staff:yasmine"
 
 
-@pytest.mark.proves("decision: Staff seat a party at another table, or change its size?")
 async def test_a_party_at_another_table_is_in_the_list_and_no_event_says_so(running):
     database = running.live.database
     _, booked, _ = await running.call("POST", "/v1/reservations", json=a_body())

@@ -20,7 +20,6 @@ def settings():
     )
 
 
-@pytest.mark.proves("interface 4: POST /v1/webhooks")
 async def test_a_registered_endpoint_is_answered_with_its_secret(running):
     status, endpoint, _ = await register(running, events=["reservation.created"])
 
@@ -34,7 +33,6 @@ async def test_a_registered_endpoint_is_answered_with_its_secret(running):
     assert len(endpoint["secret"]) == 6 + 43
 
 
-@pytest.mark.proves("interface 4: GET /v1/webhooks", "S18")
 async def test_the_list_shows_everything_but_the_secret(running):
     created = await registered(running)
     secret = created.pop("secret")
@@ -46,7 +44,6 @@ async def test_the_list_shows_everything_but_the_secret(running):
     assert secret[6:] not in json.dumps(listed)
 
 
-@pytest.mark.proves("S18")
 async def test_the_secret_is_stored_wrapped_for_its_environment_alone(running):
     secret = (await registered(running))["secret"].encode()
     stored = running.live.database.peek(lambda r: r.value("SELECT secret FROM endpoint"))
@@ -56,7 +53,6 @@ async def test_the_secret_is_stored_wrapped_for_its_environment_alone(running):
         Keyring(MASTER_KEY, "test").unwrap(stored)
 
 
-@pytest.mark.proves("decision: events omitted, empty or unknown?", "interface 4: Rule 6")
 async def test_omitted_or_null_events_are_all_six(running):
     assert (await registered(running))["events"] == list(EVENT_TYPES)
     other = await registered(running, url=f"{URL}/2", events=None)
@@ -64,9 +60,6 @@ async def test_omitted_or_null_events_are_all_six(running):
     assert len(EVENT_TYPES) == 6
 
 
-@pytest.mark.proves(
-    "decision: events omitted, empty or unknown?", "interface 7: Invalid webhook url or event names"
-)
 @pytest.mark.parametrize(
     ("events", "field"),
     [
@@ -86,9 +79,6 @@ async def test_events_that_are_empty_or_unknown_are_refused(running, events, fie
     assert (status, body["code"], body["field"]) == (400, "INVALID_EVENT_TYPE", field)
 
 
-@pytest.mark.proves(
-    "decision: Which URLs are refused?", "interface 7: Invalid webhook url or event names"
-)
 @pytest.mark.parametrize(
     "url",
     [None, 1, "", "receiver.example", "http://93.184.216.34/", "https://u:p@93.184.216.34/",
@@ -102,18 +92,11 @@ async def test_a_bad_url_is_refused_in_live(running, url):
     assert (await running.call("GET", "/v1/webhooks"))[1]["items"] == []
 
 
-@pytest.mark.proves("decision: Which URLs are refused?")
 async def test_plain_http_and_the_owners_exceptions_are_taken_in_test(running):
     url = "http://127.0.0.1:9000/hook"
     assert (await registered(running, "/test", url=url))["url"] == url
 
 
-@pytest.mark.proves(
-    "decision: Whose are endpoints?",
-    "interface 4: Rule 4",
-    "interface 7: TOO_MANY_ENDPOINTS",
-    "interface 8: Active webhook endpoints",
-)
 async def test_the_sixth_active_endpoint_is_refused_until_one_is_deactivated(running):
     endpoints = [await registered(running, url=f"{URL}/{n}") for n in range(5)]
 
@@ -126,7 +109,6 @@ async def test_the_sixth_active_endpoint_is_refused_until_one_is_deactivated(run
     assert len(listed["items"]) == 6
 
 
-@pytest.mark.proves("interface 4: Rule 4", "V15")
 async def test_of_twenty_simultaneous_registrations_five_succeed(running):
     urls = [f"{URL}/{number}" for number in range(20)]
     answers = await asyncio.gather(*(register(running, url=url) for url in urls))
@@ -135,7 +117,6 @@ async def test_of_twenty_simultaneous_registrations_five_succeed(running):
     assert sum(item["active"] for item in listed["items"]) == 5
 
 
-@pytest.mark.proves("decision: The same URL again?", "V15")
 async def test_of_twenty_registrations_of_one_url_one_makes_an_endpoint(running):
     answers = await asyncio.gather(*(register(running) for _ in range(20)))
 
@@ -145,7 +126,6 @@ async def test_of_twenty_registrations_of_one_url_one_makes_an_endpoint(running)
     assert len(listed["items"]) == 1
 
 
-@pytest.mark.proves("decision: The same URL again?", "interface 4: Rule 7")
 async def test_a_url_registered_again_takes_the_new_events_and_keeps_the_venues(running):
     first = await registered(running, events=["reservation.created"])
     chosen = ("reservation.created", "reservation.checkin_reverted")
@@ -159,7 +139,6 @@ async def test_a_url_registered_again_takes_the_new_events_and_keeps_the_venues(
     assert [item["events"] for item in listed["items"]] == [events]
 
 
-@pytest.mark.proves("decision: The same URL again?")
 async def test_another_keys_url_or_a_deactivated_one_makes_a_new_endpoint(running):
     first = await registered(running)
     _, others, _ = await running.call(
@@ -171,7 +150,6 @@ async def test_another_keys_url_or_a_deactivated_one_makes_a_new_endpoint(runnin
     assert len({first["secret"], others["secret"], second["secret"]}) == 3
 
 
-@pytest.mark.proves("interface 4: DELETE /v1/webhooks/{id}")
 async def test_deactivating_twice_is_once_and_any_spelling_of_the_id_will_do(running):
     endpoint = await registered(running)
     for spelling in (endpoint["id"], endpoint["id"].upper()):
@@ -181,14 +159,12 @@ async def test_deactivating_twice_is_once_and_any_spelling_of_the_id_will_do(run
     assert [item["active"] for item in listed["items"]] == [False]
 
 
-@pytest.mark.proves("interface 4: Rule 5", "interface 7: NOT_FOUND")
 @pytest.mark.parametrize("endpoint_id", [UNKNOWN, "nonsense", "1", "%00"])
 async def test_an_unknown_endpoint_cannot_be_deactivated(running, endpoint_id):
     status, body, _ = await running.call("DELETE", f"/v1/webhooks/{endpoint_id}")
     assert (status, body["code"]) == (404, "NOT_FOUND")
 
 
-@pytest.mark.proves("decision: What is the test environment?")
 async def test_the_environments_do_not_see_each_others_endpoints(running):
     endpoint = await registered(running)
     _, listed, _ = await running.call("GET", "/test/v1/webhooks")
@@ -201,9 +177,6 @@ async def try_out(running: Running, **kwargs):
     return await running.call("POST", "/test/v1/webhooks/test", **kwargs)
 
 
-@pytest.mark.proves(
-    "decision: Where does a webhook.test go?", "interface 4: POST /v1/webhooks/test"
-)
 async def test_without_a_body_every_active_endpoint_receives_it(running, receiver):
     for path in ("a", "b", "c"):
         url = f"http://127.0.0.1:{receiver.port}/{path}"
@@ -220,7 +193,6 @@ async def test_without_a_body_every_active_endpoint_receives_it(running, receive
     assert {r.headers["x-service-event"] for r in requests} == {"webhook.test"}
 
 
-@pytest.mark.proves("decision: Where does a webhook.test go?")
 async def test_an_inactive_endpoint_is_known_and_receives_nothing(running):
     endpoint = await registered(running, "/test")
     await running.call("DELETE", f"/test/v1/webhooks/{endpoint['id']}")
@@ -229,7 +201,6 @@ async def test_an_inactive_endpoint_is_known_and_receives_nothing(running):
     assert (status, body) == (202, {"queued": 0, "deliveryIds": []})
 
 
-@pytest.mark.proves("decision: Where does a webhook.test go?")
 @pytest.mark.parametrize(
     ("endpoint_id", "status", "code"),
     [(UNKNOWN, 404, "NOT_FOUND"), ("nonsense", 404, "NOT_FOUND"), ("", 404, "NOT_FOUND"),
@@ -241,7 +212,6 @@ async def test_an_endpoint_that_is_none_is_not_tried(running, endpoint_id, statu
     assert body.get("field") == (None if status == 404 else "endpointId")
 
 
-@pytest.mark.proves("decision: Where does a webhook.test go?", "interface 4: Rule 9")
 @pytest.mark.parametrize("event_type", EVENT_TYPES)
 async def test_each_type_can_be_tried_with_a_test_key_and_a_sample_that_fits(
     running, receiver, event_type

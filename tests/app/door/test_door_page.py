@@ -8,7 +8,6 @@ async def fetch(running, path, **headers):
         return response, await response.text()
 
 
-@pytest.mark.proves("S16")
 @pytest.mark.parametrize("prefix", ["", "/test"])
 async def test_only_the_reader_compiles_webassembly(running, prefix):
     page, text = await fetch(running, f"{prefix}/door")

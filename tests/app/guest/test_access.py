@@ -92,7 +92,6 @@ async def test_what_a_customer_typed_stays_text(world, guest):
         assert "&amp; Co" in html
 
 
-@pytest.mark.proves("S11", "V14")
 async def test_no_page_of_a_guest_is_kept_indexed_framed_or_told_to_others(world, guest):
     path = world.access(await world.reserve())
 
@@ -118,7 +117,6 @@ async def dump(world) -> bytes:
     return await world.database.read(lambda reader: reader.connection.serialize("main"))
 
 
-@pytest.mark.proves("decision: What are the links made of, and how long do they live?")
 async def test_looking_changes_nothing(world, guest):
     reservation = await world.reserve()
     paths = [world.access(reservation), f"{world.access(reservation)}/calendar.ics",
@@ -151,7 +149,6 @@ async def test_a_page_that_is_still_so_is_not_sent_again(world, guest):
     assert changed.headers["ETag"] != mark
 
 
-@pytest.mark.proves("V5")
 async def test_the_saved_picture_is_the_pass_and_is_called_after_the_evening(world, guest):
     path = world.access(await world.reserve())
 

@@ -235,7 +235,6 @@ async def test_a_page_that_has_booked_books_another_wish_when_sent_again(world, 
     ]  # fmt: skip
 
 
-@pytest.mark.proves("V2")
 @pytest.mark.parametrize("turn", range(3))
 async def test_one_wins_and_the_others_hear_what_is_still_free(running, turn):
     for number in ("T2", "T3", "T4", "T5"):

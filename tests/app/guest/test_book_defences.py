@@ -29,7 +29,6 @@ async def test_a_program_that_fills_in_everything_books_nothing(world, guest):
     assert await reservations(world) == []
 
 
-@pytest.mark.proves("V2")
 async def test_a_form_sent_too_fast_books_nothing_until_it_is_sent_again(world, guest):
     html = await (await guest.get("/book")).text()
     form = a_form(re.search(r'name="token" value="([^"]+)"', html).group(1))
@@ -80,7 +79,6 @@ class TestWithALimit:
     def settings(self):
         return with_settings(booking={"enabled": True, "hourly_for_address": 2})
 
-    @pytest.mark.proves("V2")
     async def test_the_third_form_of_an_hour_waits_for_the_next(self, world, guest, clock):
         answers = []
         for number in ("T1", "T2", "T3"):
@@ -115,7 +113,6 @@ class TestFromManyAddresses:
 
         return send_from
 
-    @pytest.mark.proves("V2")
     async def test_one_address_holds_six_bookings_and_a_cancelled_one_makes_room(self, world, book):
         answers = [(await book("203.0.113.5")).status for _ in range(8)]
         assert answers == [303] * 6 + [429] * 2
@@ -131,13 +128,11 @@ class TestFromManyAddresses:
         await asyncio.gather(*(book("203.0.113.5") for _ in range(12)))
         assert len(await reservations(world)) == 6
 
-    @pytest.mark.proves("V2")
     async def test_an_ipv6_network_is_one_address(self, book):
         answers = [(await book(f"2001:db8::{number:x}")).status for number in range(7)]
         assert answers == [303] * 6 + [429]
         assert (await book("2001:db8:0:1::1")).status == 303
 
-    @pytest.mark.proves("V2")
     async def test_the_busiest_addresses_use_up_nobody_elses_hour(self, world, book):
         crowd = [f"203.0.113.{number}" for number in range(10)]
         used = [(await book(address)).status for address in crowd for _ in range(6)]
@@ -152,7 +147,6 @@ class TestFromManyAddresses:
         world.clock.advance(3600)
         assert (await book("198.51.100.1")).status == 303
 
-    @pytest.mark.proves("V2")
     async def test_no_mailbox_is_written_to_more_than_six_times_a_day(self, world, book):
         for number in range(12):
             answer = await book(f"203.0.113.{number}", email=f"Victim+{number}@example.org")

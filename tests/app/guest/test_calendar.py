@@ -25,7 +25,6 @@ async def test_the_entry_says_when_in_utc_and_where(world, guest):
     assert entry["URL"].startswith("https://box.example/access/")
 
 
-@pytest.mark.proves("decision: How is a future slot stored?")
 @pytest.mark.parametrize(
     ("date", "starts"),
     [
@@ -74,7 +73,6 @@ async def test_lines_are_folded_at_75_octets_without_cutting_a_letter(world, gue
     assert "طاولة في Riad Atlas" in fields(ics)["SUMMARY"]
 
 
-@pytest.mark.proves("V1")
 async def test_a_venues_name_cannot_break_out_of_its_line(world, guest):
     name = "A;B,C\\D\r\nATTENDEE:evil"
     await world.database.write(lambda tx: tx.execute("UPDATE venue SET name = :n", {"n": name}))

@@ -37,7 +37,6 @@ async def dead_links(world) -> list[str]:
     ]
 
 
-@pytest.mark.proves("S11")
 async def test_expired_unknown_and_malformed_links_get_the_same_friendly_page(world, guest):
     answers = [await guest.get(f"/access/{token}") for token in await dead_links(world)]
     pages = {(answer.status, await answer.read()) for answer in answers}
@@ -52,7 +51,6 @@ async def test_expired_unknown_and_malformed_links_get_the_same_friendly_page(wo
     assert pages.pop()[0] == 404
 
 
-@pytest.mark.proves("decision: What are the links made of, and how long do they live?")
 async def test_a_link_lives_until_noon_of_the_day_after_the_evening(world, guest):
     path = world.access(await world.reserve())
     world.clock.set("2026-11-22T11:59:59Z")
@@ -95,7 +93,6 @@ async def ask(world, token: str):
 
 
 @pytest.mark.slow
-@pytest.mark.proves("S5")
 async def test_no_guess_takes_visibly_longer_than_another(world):
     """The median times for three kinds of guesses differ by less than a quarter.
 

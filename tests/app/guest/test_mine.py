@@ -41,7 +41,6 @@ async def test_a_claimed_reservation_is_among_my_reservations_on_this_device_alo
     assert reservation not in elsewhere
 
 
-@pytest.mark.proves("V3")
 async def test_the_cookie_is_for_this_box_over_tls_and_no_script(world, guest):
     answer = await guest.post(world.claim(await world.reserve()))
     cookie = answer.headers["Set-Cookie"]

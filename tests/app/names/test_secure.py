@@ -32,7 +32,6 @@ def a_request(remote, *, scheme="http", path="/v1/venue", host="box.lan:8080", *
     return request.clone(remote=remote, scheme=scheme)
 
 
-@pytest.mark.proves("S32", "S6")
 @pytest.mark.parametrize(
     ("settings", "remote", "scheme", "proto", "passes"),
     [
@@ -109,7 +108,6 @@ async def proxied(tmp_path, clock, settings):
         yield found
 
 
-@pytest.mark.proves("S32")
 async def test_over_plain_http_api_and_terminals_are_refused_and_pages_are_led_away(proxied):
     plain = {"X-Forwarded-Proto": "http", "X-Forwarded-For": OTHER}
     for path in ("/v1/venue", "/test/v1/venue", "/terminal/v1/me", "/test/terminal/v1/evening"):
@@ -201,7 +199,6 @@ def test_the_box_is_announced_under_its_slug():
     assert describe("x", "", [], 80, tls=False).name == "x._http._tcp.local."
 
 
-@pytest.mark.proves("V3")
 @pytest.mark.parametrize(
     ("app_url", "settings", "host", "scheme", "strict"),
     [("https://riad.example", {}, "riad.example", "https", True),
@@ -219,7 +216,6 @@ async def test_strict_transport_security_is_sent_at_the_public_address(
     assert ("Strict-Transport-Security" in response.headers) == strict
 
 
-@pytest.mark.proves("S29")
 @pytest.mark.parametrize(
     ("app_url", "remote", "host", "sits_here"),
     [
@@ -237,7 +233,6 @@ def test_this_machine_is_told_from_a_tunnel(app_url, remote, host, sits_here):
     assert secure.is_this_machine(a_request(remote, host=host)) == sits_here
 
 
-@pytest.mark.proves("S29")
 @pytest.mark.parametrize("header", ["CF_Connecting_IP", "X_Forwarded_Proto", None])
 def test_a_proxy_that_replaces_the_host_is_told_from_this_machine(header):
     secure = HttpsPolicy(ServerSettings(), 8443)

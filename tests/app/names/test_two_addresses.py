@@ -73,7 +73,6 @@ async def test_guests_and_partners_are_given_the_public_address(public):
     assert made["claimUrl"].startswith(f"{PUBLIC}/claim-guest/")
 
 
-@pytest.mark.proves("S20")
 @pytest.mark.parametrize(
     ("remote", "host", "headers", "is_shown"),
     [

@@ -38,7 +38,6 @@ async def test_nobody_ends_the_session_of_somebody_else(running):
     assert (await victim.get("/portal/account"))[0] == 200
 
 
-@pytest.mark.proves("V7")
 @pytest.mark.parametrize("which", ["{id}/end", "end-others"])
 async def test_other_browsers_are_signed_out_from_here_and_this_one_stays(running, which):
     here = await a_person(running, "door")
@@ -53,7 +52,6 @@ async def test_other_browsers_are_signed_out_from_here_and_this_one_stays(runnin
     assert (await here.get("/portal/account"))[0] == 200
 
 
-@pytest.mark.proves("V6", "V7")
 async def test_another_password_needs_the_present_one_and_ends_every_session(running):
     here = await with_password(running, "door")
     there = await another_browser(running, here)

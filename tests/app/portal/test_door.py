@@ -81,7 +81,6 @@ async def test_a_terminal_without_a_name_or_a_known_role_is_refused(running, for
     assert await rows(running, "SELECT count(*) FROM terminal") == [(0,)]
 
 
-@pytest.mark.proves("S13")
 async def test_a_revoked_terminal_is_refused_at_its_next_request(running, manager):
     terminal_id, token = await a_terminal(running)
     assert (await scan(running, token, "SVC-2222"))[0] == 200
@@ -125,7 +124,6 @@ async def test_what_is_not_there_is_not_found(manager):
         assert (await manager.post(f"/portal/door/{path}"))[0] == 404
 
 
-@pytest.mark.proves("decision: A signing key that leaked?")
 async def test_a_new_signing_key_leaves_old_passes_good(running, manager):
     _, text = await a_pass(running)
     _, token = await a_terminal(running)
@@ -134,7 +132,6 @@ async def test_a_new_signing_key_leaves_old_passes_good(running, manager):
     assert (await scan(running, token, text))[1]["result"] == "checked_in"
 
 
-@pytest.mark.proves("decision: A signing key that leaked?")
 async def test_after_a_leak_old_passes_are_revoked_and_the_link_shows_a_good_one(
     running, owner, manager
 ):

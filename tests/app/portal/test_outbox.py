@@ -26,7 +26,6 @@ async def letter_path(running):
     return re.search(rf'href="({OUTBOX}/[0-9a-f-]+)"', page)[1]
 
 
-@pytest.mark.proves("decision: What does notifications.email say?")
 async def test_a_letter_of_the_test_environment_is_kept_and_can_be_read(running, booked):
     status, page, _ = await get(running, OUTBOX)
     assert status == 200
@@ -59,7 +58,6 @@ async def test_a_letter_that_does_not_exist_is_not_found(running, booked):
         assert "NOT_FOUND" in text
 
 
-@pytest.mark.proves("S29")
 @pytest.mark.parametrize(
     "headers",
     [{"Host": "box.example"}, {"Host": "192.168.1.20:8080"}, {"Host": "riad-atlas.local"},

@@ -15,7 +15,6 @@ async def noted(running) -> list[str]:
     return [entry.what for entry in reversed(found)]
 
 
-@pytest.mark.proves("S7")
 async def test_a_new_link_leaves_the_password_until_it_is_used(running, owner, host):
     _, text, _ = await owner.post(f"/portal/people/{host.id}/link")
     secret = re.search(r"/portal/welcome#([\w-]{43})", text)[1]
@@ -28,7 +27,6 @@ async def test_a_new_link_leaves_the_password_until_it_is_used(running, owner, h
     assert (await host.get("/portal"))[2]["Location"].startswith("/portal/sign-in")
 
 
-@pytest.mark.proves("S6", "V7")
 async def test_who_is_disabled_is_out_at_once_and_may_come_back(running, owner, host):
     assert (await owner.post(f"/portal/people/{host.id}/disable"))[0] == 303
     assert (await host.get("/portal"))[2]["Location"].startswith("/portal/sign-in")
@@ -39,7 +37,6 @@ async def test_who_is_disabled_is_out_at_once_and_may_come_back(running, owner, 
     assert (await noted(running))[-2:] == ["person_disabled", "person_enabled"]
 
 
-@pytest.mark.proves("V8")
 async def test_a_role_is_in_force_on_the_next_request(running, owner, host):
     assert (await host.get("/portal/box"))[0] == 403
 
@@ -67,7 +64,6 @@ async def test_there_is_always_an_owner_left(running, owner):
         await running.live.database.write(disable_staff, other.id)
 
 
-@pytest.mark.proves("S9")
 async def test_the_owner_forgets_wrong_passwords(running):
     owner, host = await a_person(running), await a_person(running, "host", "Karim")
     for _ in range(5):
@@ -80,7 +76,6 @@ async def test_the_owner_forgets_wrong_passwords(running):
     await running.live.database.write(begin_sign_in, "Karim", None)
 
 
-@pytest.mark.proves("S23", "V16")
 async def test_failed_sign_ins_are_noted_without_what_was_typed(running):
     owner = await a_person(running, name="Yasmine")
     await running.live.database.write(set_password, owner.id, HASH)
@@ -99,7 +94,6 @@ async def test_failed_sign_ins_are_noted_without_what_was_typed(running):
     assert "typed in the wrong field" not in text
 
 
-@pytest.mark.proves("S23", "V16")
 async def test_a_line_that_was_changed_is_noticed(running, owner):
     await owner.post("/portal/people", {"name": "Karim", "role": "host"})
     assert "person_invited" in await noted(running)

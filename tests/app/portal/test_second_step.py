@@ -55,7 +55,6 @@ async def in_force(running, person):
     return await running.live.database.read(has_two_factor, person.id)
 
 
-@pytest.mark.proves("S7")
 async def test_a_second_step_is_added_with_the_password_and_a_right_code(running):
     person = await with_password(running, "door", "Yasmine")
     assert (await person.post(AT, {"password": "wrong"}))[0] == 400
@@ -88,7 +87,6 @@ def offered(reader, keyring, staff_id):
     return keyring.unwrap(reader.value(sql, {"id": staff_id}))
 
 
-@pytest.mark.proves("S7", "V6")
 async def test_no_session_is_open_before_the_code_is_right_though_the_browser_is_known(running):
     _, secret, _ = await with_second_step(running)
     path = "/portal/sign-in?next=/portal/venue"
@@ -109,7 +107,6 @@ async def test_no_session_is_open_before_the_code_is_right_though_the_browser_is
     assert (status, 'name="asked"' in text, len(response.cookies)) == (200, True, 0)
 
 
-@pytest.mark.proves("S7")
 async def test_a_recovery_code_signs_in_when_the_clock_is_wrong_and_the_form_says_so(running):
     _, secret, codes = await with_second_step(running)
     right = shown(running, secret)
@@ -125,7 +122,6 @@ async def test_a_recovery_code_signs_in_when_the_clock_is_wrong_and_the_form_say
     assert status == 401
 
 
-@pytest.mark.proves("S9")
 async def test_wrong_codes_wait_as_wrong_passwords_do_and_others_are_let_in(running):
     await with_second_step(running)
     await with_password(running, "host", "Karim")
@@ -149,7 +145,6 @@ async def test_a_form_that_the_box_did_not_make_opens_nothing(running, form):
     assert 'name="password"' in text
 
 
-@pytest.mark.proves("S7")
 async def test_the_owner_removes_it_for_somebody_who_lost_the_phone(running):
     owner = await a_person(running, name="Owner")
     host, _, _ = await with_second_step(running, "host", "Karim")
@@ -171,7 +166,6 @@ async def test_the_owners_own_is_not_removed_without_the_password(running):
     assert await in_force(running, owner)
 
 
-@pytest.mark.proves("S7")
 async def test_no_log_holds_a_secret_or_a_code(running, caplog):
     caplog.set_level(logging.DEBUG)
     person = await with_password(running, "owner", "Yasmine")

@@ -44,7 +44,6 @@ async def the_owner(running: Running) -> Person:
     return Person("owner", running, OpenedSession(secret, ""))
 
 
-@pytest.mark.proves("S8", "V6")
 async def test_before_there_is_an_owner_nothing_answers_but_the_setup_page(new_box):
     for path in ("/", "/portal/tonight", "/portal/sign-in", "/portal/welcome", "/door", "/docs",
                  "/v1/venue", "/test/v1/venue", "/access/x", "/test/outbox"):  # fmt: skip
@@ -59,7 +58,6 @@ async def test_before_there_is_an_owner_nothing_answers_but_the_setup_page(new_b
             assert response.status == 200, path
 
 
-@pytest.mark.proves("S8")
 async def test_used_expired_replaced_and_unknown_links_get_the_very_same_answer(new_box):
     replaced, expired = await a_link(new_box), await a_link(new_box)
     new_box.clock.advance(SETUP_LINK_MILLISECONDS / 1000)
@@ -72,7 +70,6 @@ async def test_used_expired_replaced_and_unknown_links_get_the_very_same_answer(
     assert status == 404
 
 
-@pytest.mark.proves("S8")
 async def test_of_two_who_open_the_link_at_once_one_becomes_the_owner(new_box):
     secret = await a_link(new_box)
 
@@ -95,7 +92,6 @@ async def test_a_bad_password_is_explained_and_the_link_stays_good(new_box, pass
     assert (await send(new_box, secret))[0] == 303
 
 
-@pytest.mark.proves("S8")
 async def test_no_link_is_offered_once_there_is_an_owner(new_box, capsys):
     await show_setup_link(new_box.box, "http://127.0.0.1:1", as_qr=True)
     shown = capsys.readouterr().out

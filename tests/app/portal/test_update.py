@@ -98,7 +98,6 @@ async def test_the_owner_installs_a_newer_release(running, site, tmp_path, owner
     assert site.requests == 1  # in ten minutes
 
 
-@pytest.mark.proves("S27")
 async def test_only_the_owner_may_install(site, tmp_path, owner, manager):
     part = (await manager.get(PART))[1]
     assert "1.1" in part
@@ -108,7 +107,6 @@ async def test_only_the_owner_may_install(site, tmp_path, owner, manager):
     assert requested(tmp_path) is None
 
 
-@pytest.mark.proves("S27")
 @pytest.mark.parametrize(
     ("key", "changes", "has_trouble"),
     [

@@ -55,7 +55,6 @@ async def test_a_table_that_cannot_be_is_refused(running, changes, manager):
     assert (await running.live.database.read(get_table, table_id("T1"))).capacity_max == 4
 
 
-@pytest.mark.proves("decision: Tables, slots or rules that change under reservations?")
 @pytest.mark.parametrize("changes", [{"capacity_max": "3"}, {"bookable": ""}])
 async def test_coming_reservations_are_shown_before_a_table_is_saved(running, changes, manager):
     coming = await guest(running, guests=4, date=NEXT_SATURDAY)
@@ -171,7 +170,6 @@ async def test_a_slot_a_period_or_a_pair_that_cannot_be_is_refused(running, page
     assert await running.live.database.read(list_closings) == []
 
 
-@pytest.mark.proves("decision: Tables, slots or rules that change under reservations?")
 @pytest.mark.parametrize("how", ["weekday", "start", "removed"])
 async def test_reservations_of_a_changed_slot_are_shown_first(running, how, manager):
     coming = await guest(running, slot="19:30", date=NEXT_SATURDAY)
@@ -196,7 +194,6 @@ async def test_reservations_of_a_changed_slot_are_shown_first(running, how, mana
     assert kept == ("19:30", coming.starts, coming.ends, "confirmed")
 
 
-@pytest.mark.proves("decision: A closing day?")
 async def test_a_closing_day_takes_no_booking_and_no_table_is_free(running, manager):
     status, _, _ = await manager.post(
         "/portal/venue/closings", {"first": NEXT_SATURDAY, "reason": "Travaux"}
@@ -214,7 +211,6 @@ async def test_a_closing_day_takes_no_booking_and_no_table_is_free(running, mana
     assert "Travaux" in (await manager.get("/portal/venue/closings"))[1]
 
 
-@pytest.mark.proves("decision: A closing day?")
 async def test_who_is_expected_on_a_closing_day_is_shown_first_and_stays(running, manager):
     _, created, _ = await create(running, date=NEXT_SATURDAY)
     form = {"first": "2026-11-27", "last": "2026-11-30", "reason": ""}
@@ -357,7 +353,6 @@ async def test_slots_of_an_older_version_that_run_into_the_next_evening_block_no
     assert await save(slots["19:30"], "22:00") == 303
 
 
-@pytest.mark.proves("decision: Tables, slots or rules that change under reservations?")
 async def test_the_evening_does_not_end_across_a_slot_that_somebody_holds(running, manager):
     await manager.post("/portal/venue/slots", [("start", "02:00"), ("end", "04:00"), ("days", "6")])
     assert (await create(running, slot="02:00", date=NEXT_SATURDAY))[0] == 201

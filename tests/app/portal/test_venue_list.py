@@ -54,7 +54,6 @@ def test_a_header_line_of_a_spreadsheet_is_no_table_and_zeros_are_kept():
     ]  # fmt: skip
 
 
-@pytest.mark.proves("V5")
 async def test_a_list_with_a_fault_adds_nothing_and_shows_the_line_as_text(running, manager):
     for path in ("preview", "tables"):
         _, page, _ = await manager.post(f"/portal/venue/{path}", {"list": "A1\n<b>x</b>;;9;4"})
@@ -92,7 +91,6 @@ def upload(*parts, end="--"):
     return {"data": lines + f"--b{end}\r\n".encode(), "headers": headers}
 
 
-@pytest.mark.proves("V1", "V5")
 @pytest.mark.parametrize("kind", ["text/csv", "text/plain; charset=utf-16", "x; charset=punycode"])
 async def test_a_file_is_read_as_utf_8_whatever_it_says(kind, owner):
     head = f'name="file"; filename="tables.csv"\r\nContent-Type: {kind}'.encode()
@@ -106,7 +104,6 @@ async def test_a_file_is_read_as_utf_8_whatever_it_says(kind, owner):
 FIELD = (b'name="list"', b"A1")
 
 
-@pytest.mark.proves("V5")
 @pytest.mark.parametrize(
     "sent",
     [upload(*[FIELD] * 21), upload(FIELD, end=""), upload((b"", b"A1")),

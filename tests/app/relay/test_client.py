@@ -296,7 +296,6 @@ async def called(joined, folder, clock, caller, **settings):
         dialled.close()
 
 
-@pytest.mark.proves("S20")
 @pytest.mark.parametrize("is_public", [True, False])
 async def test_a_relay_cannot_claim_a_caller_in_the_house_to_see_its_portal(
     joined, tmp_path, clock, is_public
@@ -309,7 +308,6 @@ async def test_a_relay_cannot_claim_a_caller_in_the_house_to_see_its_portal(
         assert (b" 404 " in status) == (not is_public)
 
 
-@pytest.mark.proves("S34")
 async def test_a_relay_cannot_use_up_the_limits_of_a_caller_in_the_house(joined, tmp_path, clock):
     limits = {"unauthenticated_per_minute": 1}
     async with called(joined, tmp_path, clock, "127.0.0.1", api=limits) as (box, reader, writer):
@@ -322,7 +320,6 @@ async def test_a_relay_cannot_use_up_the_limits_of_a_caller_in_the_house(joined,
             assert response.status == 401
 
 
-@pytest.mark.proves("S34")
 async def test_a_flood_from_either_end_is_read_in_small_steps(joined):
     access = await joined.relay.enrol(A)
     dialled, _seen = await joined.relay.dial(access)

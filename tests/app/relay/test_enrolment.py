@@ -21,7 +21,6 @@ UNKNOWN_NAME = b"\x15\x03\x03\x00\x02\x02\x70"
 A, B = "a.example", "b.example"
 
 
-@pytest.mark.proves("decision: How does a box join?")
 async def test_an_invitation_works_once_and_for_its_own_name(relay):
     invitation = relay.invite(A)
     with pytest.raises(Refused):

@@ -22,7 +22,6 @@ A, B = "a.example", "b.example"
 MSG_CHANNEL_OPEN_CONFIRMATION, MSG_CHANNEL_WINDOW_ADJUST, MSG_CHANNEL_CLOSE = 91, 93, 97
 
 
-@pytest.mark.proves("decision: What can the relay read?")
 async def test_each_box_gets_what_is_for_its_name_unchanged(relay):
     _, seen_a = await relay.connected(A)
     _, seen_b = await relay.connected(B)
@@ -50,7 +49,6 @@ async def test_a_name_server_that_does_not_answer_does_not_matter(relay, monkeyp
     assert looked_up == []
 
 
-@pytest.mark.proves("decision: Whose word about a caller's address counts behind a relay?")
 @pytest.mark.parametrize("vanishes", [False, True])
 async def test_the_box_is_told_who_calls_and_a_caller_leaves_nothing_behind(relay, vanishes):
     _, seen = await relay.connected(A)
@@ -72,7 +70,6 @@ async def test_the_box_is_told_who_calls_and_a_caller_leaves_nothing_behind(rela
     assert traffic.connections == 1
 
 
-@pytest.mark.proves("S34")
 async def test_a_box_may_not_have_the_connections_to_another_name(relay):
     access, seen = await relay.connected(A)
     await relay.connected(B)
@@ -101,7 +98,6 @@ async def test_a_stranger_cannot_choose_a_slow_key_exchange(relay, exchange, ref
         )
 
 
-@pytest.mark.proves("decision: What if two boxes have the same key?")
 async def test_the_newest_connection_of_a_box_counts_and_the_older_one_is_told(relay):
     access = await relay.enrol(A)
     older, seen_before = await relay.dial(access)
@@ -116,7 +112,6 @@ async def test_the_newest_connection_of_a_box_counts_and_the_older_one_is_told(r
     assert seen_before == []
 
 
-@pytest.mark.proves("decision: Which protocol is between box and relay?")
 async def test_an_enrolled_box_may_nothing_else_at_the_relay(relay):
     access = await relay.enrol(A)
     key = asyncssh.import_private_key(access.key)
@@ -370,7 +365,6 @@ async def test_a_box_refuses_callers_who_are_told_and_forgets_them(relay):
     await relay.until(lambda: not dialled._connection._channels)
 
 
-@pytest.mark.proves("decision: Whose word about a caller's address counts behind a relay?", "S34")
 @pytest.mark.parametrize(
     ("caller", "is_so"),
     [
@@ -392,7 +386,6 @@ def test_a_relay_cannot_claim_an_address_with_rights(caller, is_so):
     assert is_believable(caller, networks_of(["10.0.0.0/8"])) == is_so
 
 
-@pytest.mark.proves("decision: What about plain http?")
 @pytest.mark.parametrize(
     ("request_line", "name", "status"),
     [(b"GET /x?y=z", A, b"308"), (b"POST /v1/x", A, b"403"), (b"GET /", "c.example", b"421")],

@@ -69,7 +69,6 @@ async def test_a_share_of_the_boxes_gets_it_and_a_larger_one_adds_to_them(relay)
     assert chosen(relay) != found[1]
 
 
-@pytest.mark.proves("S27")
 async def test_what_is_not_signed_or_damaged_is_not_staged(relay):
     for key, changes in ((STRANGER, {}), (KEY, {"sha256": "00" * 32})):
         with pytest.raises(OperatorError):

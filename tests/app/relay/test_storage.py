@@ -80,7 +80,6 @@ async def test_a_box_keeps_its_backups_there(relay, tmp_path):
     assert files_of(relay) == {}
 
 
-@pytest.mark.proves("S34")
 async def test_a_relay_that_lists_or_sends_without_end_fills_nothing(relay, tmp_path, monkeypatch):
     directory = DataDirectory(tmp_path / "box")
     (await relay.enrol(A)).save(_made(access_file(directory.root)))
@@ -136,7 +135,6 @@ def _made(file: Path) -> Path:
     return file
 
 
-@pytest.mark.proves("S34")
 @pytest.mark.parametrize(
     "path",
     [f"../{B}/{BACKUP}", f"/../{B}/{BACKUP}", f"x/../../{B}/{BACKUP}", "../../keys/ssh_host_key",
@@ -152,7 +150,6 @@ async def test_no_name_leads_out_of_the_folder(relay, box, path):
     assert files_of(relay, B) == {BACKUP: 4}
 
 
-@pytest.mark.proves("S34")
 async def test_neither_links_nor_folders_nor_attributes_can_be_made(relay, box):
     async with box.open("mine", "wb") as file:
         await file.write(b"1")
@@ -205,7 +202,6 @@ async def test_a_full_disk_is_left_to_the_relay(box, monkeypatch):
     await refused(_write(box, "mine", 1))
 
 
-@pytest.mark.proves("S34")
 async def test_a_revoked_box_is_refused_in_the_session_that_it_has(relay, box):
     await _write(box, "mine", 1)
     file = await box.open("mine", "rb+")
@@ -218,7 +214,6 @@ async def test_a_revoked_box_is_refused_in_the_session_that_it_has(relay, box):
     assert files_of(relay) == {"mine": 1}
 
 
-@pytest.mark.proves("S34")
 async def test_a_code_or_an_unknown_key_opens_nothing(relay):
     key = asyncssh.generate_private_key("ssh-ed25519").export_private_key()
     with pytest.raises(asyncssh.PermissionDenied):

@@ -88,7 +88,6 @@ async def test_a_forged_request_is_shown_as_wrong_and_as_none_of_this_box(runnin
     assert {echo["attempt"] for echo in echoes} == {None}
 
 
-@pytest.mark.proves("S30")
 async def test_a_header_that_is_no_text_is_shown_and_breaks_nothing(running):
     lent = await borrowed(running)
     reader, writer = await asyncio.open_connection("127.0.0.1", running.client.port)
@@ -118,7 +117,6 @@ async def test_only_what_is_new_is_told_and_the_oldest_are_forgotten(running):
     assert [echo["number"] for echo in last["items"]] == [KEPT_DELIVERIES + 2]
 
 
-@pytest.mark.proves("S19")
 async def test_all_receivers_together_keep_a_bounded_number_of_bytes(running):
     lent = await borrowed(running)
     headers = {f"X-Long-{n}": "a" * 1000 for n in range(40)}
@@ -136,7 +134,6 @@ async def test_all_receivers_together_keep_a_bounded_number_of_bytes(running):
     assert KEPT_BYTES * KEPT_RECEIVERS <= 8 * 1024 * 1024
 
 
-@pytest.mark.proves("S19")
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
 async def test_one_address_asks_so_often_and_another_still_may(tmp_path, clock, method):
     settings = with_settings(

@@ -15,7 +15,6 @@ STRANGERS = (
 )  # fmt: skip
 
 
-@pytest.mark.proves("decision: What is an access code made of, and what is it good for?", "S10")
 @pytest.mark.parametrize(("method", "path"), GUARDED)
 async def test_without_a_terminals_token_every_call_is_refused(client, method, path):
     for authorization in STRANGERS:
@@ -28,7 +27,6 @@ async def test_without_a_terminals_token_every_call_is_refused(client, method, p
         assert (response.status, refusal["code"]) == (401, "UNAUTHORIZED"), authorization
 
 
-@pytest.mark.proves("decision: What is the test environment?")
 async def test_a_terminal_of_the_test_environment_is_a_stranger_to_live(door, test_door):
     door.token, test_door.token = test_door.token, door.token
 
@@ -105,7 +103,6 @@ BASE = "https://box.example/test"
 COOKIE = {"Cookie": "session=1"}
 
 
-@pytest.mark.proves("S15", "V3")
 @pytest.mark.parametrize(
     ("headers", "ours"),
     [({"Sec-Fetch-Site": "same-origin", **COOKIE}, True),

@@ -159,7 +159,6 @@ async def test_whom_a_terminal_let_in_and_the_box_cannot_tell_is_a_conflict(door
     assert await open_conflicts(door) == []
 
 
-@pytest.mark.proves("I6")
 @pytest.mark.parametrize("role", ["search", "scan"])
 async def test_they_are_in_and_a_conflict_says_what_the_terminal_lacked(door, there, role):
     """Staff let them in with a reason on a terminal whose role for it was taken away since."""
@@ -211,7 +210,6 @@ async def test_of_many_scans_one_such_holds_up_none_of_the_others(door):
     assert [bool(result["conflict"]) for result in results] == [False, True, False]
 
 
-@pytest.mark.proves("S10")
 @pytest.mark.parametrize("role", ["scan", "search", "override"])
 @pytest.mark.parametrize(
     ("changes", "despite"),

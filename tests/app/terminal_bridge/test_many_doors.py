@@ -12,7 +12,6 @@ from tests.journeys.box_process import BoxProcess, found_box, venuebox
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 
-@pytest.mark.proves("I6", "G2")
 async def test_eight_terminals_with_retries_admit_each_party_once_and_hear_the_same(tmp_path):
     seed = random.randrange(10**6)
     print(f"\nseed {seed}")

@@ -58,7 +58,6 @@ async def test_the_keys_that_pairing_hands_out_verify_a_pass_without_the_box(doo
     assert paired["venue"]["tag"] == read.guest_pass.venue_tag.hex()
 
 
-@pytest.mark.proves("S13", "V6")
 async def test_a_code_dies_after_ten_minutes(door):
     offers = [await offer_both(door), await offer_both(door)]
     door.clock.advance(599.999)
@@ -110,7 +109,6 @@ async def ask(door, method, path, cookie, **headers):
         return response.status, await response.json(), response.headers
 
 
-@pytest.mark.proves("V3")
 async def test_a_browser_gets_its_token_in_a_cookie_that_scripts_and_other_sites_never_see(door):
     paired, cookie, attributes = await pair_browser(door)
 
@@ -139,7 +137,6 @@ async def test_a_browser_that_unpairs_on_our_page_loses_its_cookie_and_its_acces
     assert (await ask(door, "GET", "/me", cookie))[0] == 401
 
 
-@pytest.mark.proves("V14")
 async def test_a_revoked_browser_is_told_to_forget_everything_it_keeps(door):
     paired, cookie, _ = await pair_browser(door)
     await door.environment.database.write(revoke_terminal, paired["terminal"]["id"])
@@ -150,7 +147,6 @@ async def test_a_revoked_browser_is_told_to_forget_everything_it_keeps(door):
     assert headers["Clear-Site-Data"] == '"storage", "cookies"'
 
 
-@pytest.mark.proves("S13")
 async def test_neither_codes_nor_tokens_are_stored_as_they_are(door):
     secret, code = await offer_both(door)
     _, paired = await pair(door, await offer(door))
@@ -194,7 +190,6 @@ async def guess(door, code, times):
         assert (await pair(door, wrong(code), f"stranger {number}"))[0] == 401
 
 
-@pytest.mark.proves("S13")
 async def test_five_wrong_tries_close_the_digits_of_every_open_offer_and_no_link(door):
     offers = [await offer_both(door) for _ in range(3)]
     await guess(door, offers[0].code, 4)
@@ -207,7 +202,6 @@ async def test_five_wrong_tries_close_the_digits_of_every_open_offer_and_no_link
     assert (await pair(door, await offer(door)))[0] == 200  # one that is offered later
 
 
-@pytest.mark.proves("S13")
 async def test_one_device_may_try_three_times_and_closes_nothing(door):
     offered = await offer_both(door)
 
@@ -219,7 +213,6 @@ async def test_one_device_may_try_three_times_and_closes_nothing(door):
     assert (await pair(door, offered.code, "Nora"))[0] == 200
 
 
-@pytest.mark.proves("S13")
 async def test_a_hundred_tries_of_one_device_at_once_are_three(door):
     code = await offer(door)
 
@@ -228,7 +221,6 @@ async def test_a_hundred_tries_of_one_device_at_once_are_three(door):
     assert sorted(status for status, _ in tries) == [401] * 3 + [429] * 97
 
 
-@pytest.mark.proves("S13")
 async def test_wrong_secrets_count_against_nothing_and_write_nothing(door):
     offered = await offer_both(door)
     commits = door.environment.database.commits
@@ -240,7 +232,6 @@ async def test_wrong_secrets_count_against_nothing_and_write_nothing(door):
     assert (await pair(door, offered.code, "stranger"))[0] == 200
 
 
-@pytest.mark.proves("S13", "V6")
 async def test_the_link_of_an_offer_and_its_digits_are_one_offer_that_works_once(door):
     first, second = await offer_both(door), await offer_both(door)
     assert (await pair(door, first.secret))[0] == 200

@@ -30,7 +30,6 @@ async def test_a_party_is_counted_as_it_arrives_and_announced_once(door):
     ]  # fmt: skip
 
 
-@pytest.mark.proves("decision: Does a check-in change the status?")
 async def test_a_check_in_never_changes_the_status(door):
     guest = await door.guest(status="pending")
 
@@ -40,7 +39,6 @@ async def test_a_check_in_never_changes_the_status(door):
     assert (await door.now_of(guest)).status == verdict["reservation"]["status"] == "pending"
 
 
-@pytest.mark.proves("V9")
 @pytest.mark.parametrize(
     ("changes", "refused"),
     [({"status": "cancelled"}, "cancelled"), ({"status": "declined"}, "declined"),
@@ -131,7 +129,6 @@ async def test_a_simulated_scan_decides_and_changes_nothing(door):
     assert await door.rows(EVENTS) == [("reservation.checked_in",)]
 
 
-@pytest.mark.proves("V15")
 async def test_fifty_scans_of_one_pass_at_once_let_the_party_in_once(door):
     guest = await door.guest(guests=4)
     text = await door.pass_of(guest)

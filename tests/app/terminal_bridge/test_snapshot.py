@@ -3,7 +3,6 @@
 import base64
 import json
 
-import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from appliance.door.guest_pass import decode_pass
@@ -31,7 +30,6 @@ async def ask(door, etag: str) -> tuple[int, str]:
         return response.status, response.headers["ETag"]
 
 
-@pytest.mark.proves("S33")
 async def test_the_snapshot_says_who_may_come_tonight_and_is_signed(door):
     guest = await door.guest(access_code="SVC-7K2M", slot="19:30", guests=3, generation=2)
     await door.scan(await door.pass_of(guest), arrivals=1)

@@ -263,7 +263,6 @@ async def typed(door, code):
     return await door.call("POST", "/scans", {"scanId": "typed", "code": code})
 
 
-@pytest.mark.proves("S10")
 @pytest.mark.parametrize("shown", [None, "unknown_code", "not_yet", "checked_in"])
 async def test_after_ten_wrong_codes_the_right_one_tells_nothing(door, shown):
     there = await door.other(role="scan")
@@ -306,7 +305,6 @@ async def test_passes_and_named_guests_are_taken_in_whatever_was_typed(door):
     assert await door.rows("SELECT count(*) FROM scan") == [(14,)]
 
 
-@pytest.mark.proves("S10")
 async def test_whom_a_code_let_in_meanwhile_is_a_conflict_and_not_lost(door):
     await door.guest(access_code=CODE)
     await sync(door, *guesses(10, shown="unknown_code"))

@@ -5,7 +5,6 @@ import pytest
 from tests.conftest import with_settings
 
 
-@pytest.mark.proves("decision: The hour that is lived twice?")
 @pytest.mark.parametrize(
     ("date", "slot", "now", "result"),
     [
@@ -36,7 +35,6 @@ async def test_guests_are_let_in_from_two_hours_before_their_slot_until_six_in_t
     assert (await door.scan(await door.pass_of(guest)))["result"] == result
 
 
-@pytest.mark.proves("decision: The hour that is lived twice?")
 async def test_a_guest_scanned_in_both_repeated_hours_is_checked_in_once(door):
     text = await door.pass_of(await door.guest(date="2026-09-19"))
     door.clock.set("2026-09-20T00:30:00Z")

@@ -121,7 +121,6 @@ def live_a_little(house):
     return key, wish
 
 
-@pytest.mark.proves("I10", "G13", "S1", "S22", "V14", "V16")
 def test_nothing_planted_is_in_logs_metrics_doctor_or_what_an_accident_leaves(house):
     key, wish = live_a_little(house)
     database = apsw.Connection(str(house.data / "live.db"))

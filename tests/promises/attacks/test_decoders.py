@@ -215,7 +215,6 @@ def spoiled(genuine: bytes) -> st.SearchStrategy[bytes]:
     )
 
 
-@pytest.mark.proves("V1")
 @pytest.mark.parametrize("name", DECODERS)
 def test_the_genuine_is_read_and_what_has_brought_down_parsers_is_read_or_refused(name):
     decoder = DECODERS[name]
@@ -230,7 +229,6 @@ def test_the_genuine_is_read_and_what_has_brought_down_parsers_is_read_or_refuse
                 decoder.read(text)
 
 
-@pytest.mark.proves("G13", "S26", "V1")
 @pytest.mark.parametrize("name", DECODERS)
 def test_whatever_comes_is_read_or_refused(name):
     decoder = DECODERS[name]

@@ -15,7 +15,6 @@ LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
 FLOORS = {"aiohttp": (3, 14, 3), "apsw": (3, 51, 3), "tzdata": (2026, 3)}
 
 
-@pytest.mark.proves("S13")
 @pytest.mark.parametrize("environment", ["", "/test"])
 async def test_a_terminals_token_opens_no_call_of_partners(running, environment):
     box = running.test if environment else running.live
@@ -27,7 +26,6 @@ async def test_a_terminals_token_opens_no_call_of_partners(running, environment)
         assert (status, answer["code"]) == (401, "UNAUTHORIZED"), path
 
 
-@pytest.mark.proves("S16", "V3")
 async def test_no_answer_lets_another_site_read_it(running):
     """A stranger's page is told nothing, on any address, whether it asks before or just asks."""
     headers = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
@@ -45,7 +43,6 @@ async def test_no_answer_lets_another_site_read_it(running):
                 assert (method, response.status) != ("OPTIONS", 200), path
 
 
-@pytest.mark.proves("S15")
 async def test_a_form_of_a_page_cannot_pass_for_a_partners_call(running):
     """Without its key nothing is done; there is no cookie that would stand for one."""
     kinds = ("text/plain", "application/x-www-form-urlencoded")
@@ -56,7 +53,6 @@ async def test_a_form_of_a_page_cannot_pass_for_a_partners_call(running):
             assert response.status == 401
 
 
-@pytest.mark.proves("S19")
 @pytest.mark.parametrize(
     ("path", "kind"),
     [
@@ -78,7 +74,6 @@ async def test_a_body_that_never_ends_is_given_up(running, monkeypatch, path, ki
     assert line.startswith(b"HTTP/1.1 400 ")
 
 
-@pytest.mark.proves("S28", "V15")
 @pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)
 def test_whatever_is_installed_is_pinned_and_has_a_hash(path):
     lines = re.split(r"\n(?=\S)", path.read_text("utf-8"))
@@ -90,7 +85,6 @@ def test_whatever_is_installed_is_pinned_and_has_a_hash(path):
     ] == []
 
 
-@pytest.mark.proves("S28", "V15")
 @pytest.mark.parametrize("name", FLOORS)
 def test_what_was_dangerous_before_is_pinned_above_its_floor(name):
     [version] = re.findall(

@@ -135,7 +135,6 @@ SOME = [
 ]
 
 
-@pytest.mark.proves("S19", "S30", "V1", "V5")
 @pytest.mark.parametrize("name", SOME)
 def test_no_body_costs_a_public_route_more_than_20_ms(served, name):
     found = {
@@ -158,7 +157,6 @@ def test_no_body_costs_a_public_route_more_than_20_ms(served, name):
 
 
 @pytest.mark.slow
-@pytest.mark.proves("S19")
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_nor_does_it_cost_more_where_a_key_or_a_session_is_missing(served, name):
     found = {
@@ -189,7 +187,6 @@ def opened(served):
     return [*found, ("PUT", f"/test/echo/{keyring.echo_token(guest.id)}", "")]
 
 
-@pytest.mark.proves("S19")
 @pytest.mark.parametrize("name", SOME)
 def test_nor_where_somebody_holds_a_link(served, opened, name):
     for method, path, cookie in opened:
@@ -200,7 +197,6 @@ def test_nor_where_somebody_holds_a_link(served, opened, name):
 
 
 @pytest.mark.slow
-@pytest.mark.proves("S30")
 def test_no_form_of_the_portal_is_an_accident(served):
     owner = served.run(a_person(served, "owner"))
     cheap = PasswordHasher(time_cost=1, memory_cost=64).hash("none that is guessed")
@@ -218,7 +214,6 @@ def test_no_form_of_the_portal_is_an_accident(served):
 
 @pytest.mark.slow
 @pytest.mark.process
-@pytest.mark.proves("S19")
 def test_a_door_scans_on_beside_eight_who_send_the_worst(served):
     _, token = served.run(served.live.database.write(issue_terminal, "Front door"))
     command = [sys.executable, "-m", "tests.promises.attacks.hostile_bodies", str(served.port)]
@@ -241,7 +236,6 @@ def test_a_door_scans_on_beside_eight_who_send_the_worst(served):
     assert statistics.median(costs) < 0.050
 
 
-@pytest.mark.proves("S19")
 def test_the_limit_of_an_address_is_spent_before_the_body_is_read(served, opened):
     forms = [path for _, path in served.public() if "/portal/" in path or path.endswith("/book")]
     links = [(path, cookie) for method, path, cookie in opened if method == "POST"]

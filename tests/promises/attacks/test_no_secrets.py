@@ -51,7 +51,6 @@ def secrets_in(path, name):
 
 
 @pytest.mark.slow
-@pytest.mark.proves("V13")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_nothing_secret_is_in_the_repository(part):
     listed = subprocess.run(

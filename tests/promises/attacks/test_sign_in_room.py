@@ -15,7 +15,6 @@ PROXY = with_settings(
 )
 
 
-@pytest.mark.proves("S20")
 @pytest.mark.parametrize(
     ("path", "tries", "unknown"),
     [("/portal/sign-in", 60, 401), ("/portal/welcome", 10, 404), ("/portal/setup", 10, 404)],
@@ -47,7 +46,6 @@ async def test_a_stranger_behind_our_proxy_uses_up_nobody_elses_tries(
     assert other == unknown
 
 
-@pytest.mark.proves("S9")
 async def test_a_stranger_on_the_houses_own_network_shuts_no_browser_of_the_house_out(running):
     await an_account(running)
     cookies = (await sign_in(running))[3]

@@ -154,7 +154,6 @@ def test_the_hidden_request_alone_is_a_good_one(serving):
     assert answers(serving.port, HIDDEN, 20) == [200]
 
 
-@pytest.mark.proves("G13", "S19", "V4")
 @pytest.mark.parametrize("name", CORPUS)
 def test_no_hidden_request_is_run(serving, name):
     found = answers(serving.port, CORPUS[name] + HIDDEN)
@@ -171,7 +170,6 @@ def refusals(serving):
         return dict(zip(WELL_FRAMED, found, strict=True))
 
 
-@pytest.mark.proves("S19")
 @pytest.mark.parametrize("name", WELL_FRAMED)
 def test_what_is_odd_but_plainly_framed_is_refused(refusals, name):
     found = refusals[name]

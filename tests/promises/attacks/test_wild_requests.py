@@ -104,7 +104,6 @@ async def status_of(port, raw):
         writer.close()
 
 
-@pytest.mark.proves("G13", "S30")
 @pytest.mark.parametrize("rounds", [100, pytest.param(ROUNDS, marks=pytest.mark.slow)])
 async def test_no_request_whatever_is_an_accident(running, caplog, rounds):
     caplog.set_level(logging.WARNING)

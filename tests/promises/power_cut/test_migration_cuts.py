@@ -78,7 +78,6 @@ def rows_of(connection, table):
     return [{n: v for n, v in zip(names, row, strict=True) if n != "mood"} for row in cursor]
 
 
-@pytest.mark.proves("I1", "G1")
 def test_an_upgrade_that_is_cut_anywhere_leaves_the_old_box_or_the_new_one(vfs, furnished, start):
     seed = os.environ.get("MIGRATION_CUT_SEED") or f"{random.SystemRandom().randrange(10**9)}"
     draw, progress = random.Random(seed), Progress(f"migration cuts, seed {seed}")

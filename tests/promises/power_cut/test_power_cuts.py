@@ -73,7 +73,6 @@ async def fail_a_sync(venue):
     venue.files = disk.after_a_cut(draw)
 
 
-@pytest.mark.proves("I1", "I2", "I4", "I7", "G1", "G2")
 @pytest.mark.parametrize(
     ("cuts", "changes"),
     [(300, FEWER_CHANGES), pytest.param(MANY_CUTS, MOST_CHANGES, marks=pytest.mark.slow)],
@@ -89,7 +88,6 @@ def test_nothing_acknowledged_is_lost_and_no_table_is_held_twice(vfs, furnished,
     assert facts > cuts
 
 
-@pytest.mark.proves("I1", "G1")
 @pytest.mark.parametrize("lives", [8, pytest.param(FAILURES, marks=pytest.mark.slow)])
 def test_after_a_sync_that_failed_nothing_acknowledged_is_ever_lost(vfs, furnished, lives):
     seed = a_seed()

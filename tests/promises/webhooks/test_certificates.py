@@ -83,7 +83,6 @@ def attempt(make_client, names):
     return post
 
 
-@pytest.mark.proves("V12", "decision: Private addresses?")
 @pytest.mark.parametrize(
     ("trust", "shown", "code"),
     [
@@ -116,7 +115,6 @@ async def test_bad_tls_is_refused_and_not_one_byte_of_the_request_is_sent(
     assert receiver.requests == []
 
 
-@pytest.mark.proves("decision: Private addresses?")
 @pytest.mark.parametrize(
     ("trust", "options", "host"),
     [("authority", {}, HOST), ("authority", {"name": "127.0.0.1"}, "127.0.0.1"),

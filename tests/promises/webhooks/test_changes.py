@@ -41,7 +41,6 @@ async def failed_once(world, receiver):
     return endpoint, secret
 
 
-@pytest.mark.proves("decision: A rolled secret?")
 async def test_the_old_secret_revoked_between_attempts_signs_no_more(
     world, receiver, uptime, failed_once
 ):
@@ -58,7 +57,6 @@ async def test_the_old_secret_revoked_between_attempts_signs_no_more(
     assert world.rows("SELECT previous_secret FROM endpoint") == [(None,)]
 
 
-@pytest.mark.proves("decision: A rolled secret?")
 async def test_rolled_twice_the_two_newest_sign_and_the_oldest_does_not(
     world, receiver, uptime, failed_once
 ):
@@ -72,7 +70,6 @@ async def test_rolled_twice_the_two_newest_sign_and_the_oldest_does_not(
     assert [holds(retry, secret) for secret in (newest, middle, oldest)] == [True, True, False]
 
 
-@pytest.mark.proves("decision: A deactivated endpoint?")
 async def test_however_many_activate_here_and_by_command_and_register_five_are_active(world):
     ids = []
     for number in range(10):

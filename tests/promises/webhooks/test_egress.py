@@ -92,7 +92,6 @@ async def planted(world, urls):
     await world.database.write(act)
 
 
-@pytest.mark.proves("S17", "V13")
 async def test_no_spelling_can_be_registered_and_none_is_dialled(world, strict, listener):
     dispatcher = await world.start()
     accepted = []
@@ -117,7 +116,6 @@ def harmless(port):
     ]  # fmt: skip
 
 
-@pytest.mark.proves("decision: Private addresses?", "G13", "S17")
 @pytest.mark.parametrize(
     ("dialling", "every"),
     [("strict", 7), pytest.param("strict", 1, marks=pytest.mark.slow),
@@ -153,7 +151,6 @@ async def test_the_listener_would_have_seen_it(world, change_outside, names, lis
     assert listener.accepted == 1
 
 
-@pytest.mark.proves("S17")
 @pytest.mark.parametrize(
     "addresses",
     [["127.0.0.1"], ["::1"], ["169.254.169.254"], ["93.184.216.34", "fd00::1"],

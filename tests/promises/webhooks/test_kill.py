@@ -73,7 +73,6 @@ class EventfulLoad(Load):
                 return
 
 
-@pytest.mark.proves("I4", "I5", "G3")
 async def test_no_delivery_is_lost_to_a_kill_and_what_comes_twice_has_the_same_id(tmp_path):
     seed = int(os.environ.get("KILL_SEED", random.randrange(10**6)))
     print(f"\nKILL_SEED={seed}")

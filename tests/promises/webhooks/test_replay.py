@@ -61,7 +61,6 @@ async def test_a_replay_while_a_retry_is_pending_is_one_attempt_of_the_same_row(
     assert world.attempts() == [(1, "http_500"), (2, "http_500"), (3, "delivered")]
 
 
-@pytest.mark.proves("decision: What is a replay of a delivery?")
 async def test_a_double_click_sends_once(world, receiver):
     await world.register(receiver.url)
     await world.start()
@@ -82,7 +81,6 @@ async def test_a_double_click_sends_once(world, receiver):
     assert receiver.most_at_once == 1
 
 
-@pytest.mark.proves("decision: What is a replay of a delivery?")
 @pytest.mark.parametrize(
     ("retry", "outcomes"),
     [
@@ -176,7 +174,6 @@ async def test_a_replay_while_the_box_is_off_waits_for_its_start(world, failed_o
     await world.settled("delivered")
 
 
-@pytest.mark.proves("decision: A deactivated endpoint?")
 async def test_an_inactive_or_unknown_endpoint_or_delivery_is_not_replayed(world, receiver):
     endpoint, _ = await world.register(receiver.url)
     await world.book()
@@ -241,7 +238,6 @@ def many_dead(tx, endpoint_id, count):
 
 
 @pytest.mark.slow
-@pytest.mark.proves("decision: What is a replay of a delivery?")
 async def test_ten_thousand_replays_go_page_by_page_and_delay_no_fresh_event(world, receiver):
     endpoint, _ = await world.register(receiver.url)
     await world.database.write(many_dead, endpoint.id, 10_000)

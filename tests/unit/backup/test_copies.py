@@ -120,7 +120,6 @@ def test_what_fails_is_remembered_since_its_beginning_until_it_works(made, shelf
     assert read_copy_record(made.root).failing_since is None
 
 
-@pytest.mark.proves("S24")
 def test_copies_are_thinned_as_at_home_and_those_of_others_stay(made, shelf):
     maker, copier = a_maker(made), a_copier(made)
     others = {"photo.jpg": b"a photo", "bar-2020-01-01T000000Z.venuebox-backup": b"not a backup"}

@@ -43,7 +43,6 @@ def a_marker(installation, at=5_000):
     return Marker(installation, at, ["http://192.168.1.9:8080"], [])
 
 
-@pytest.mark.proves("decision: Which of two boxes with the same data serves?")
 @pytest.mark.parametrize(
     ("other", "serves"),
     [
@@ -80,7 +79,6 @@ def test_the_latest_of_several_others_counts():
         refuse_later(OWN, [a_marker(earlier), a_marker(later), a_marker(earlier)])
 
 
-@pytest.mark.proves("S35")
 def test_a_marker_is_read_only_with_its_key_and_context_and_unchanged():
     marker = replace(a_marker(OWN), events=[Event(7, "reservation.created", "r", 4_000)])
     sealed = seal(marker, KEY, NONCE)

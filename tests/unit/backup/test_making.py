@@ -127,7 +127,6 @@ SELECT :at + i, 'console', 'grown', json_object('note', hex(randomblob(400))),
 
 
 @pytest.mark.slow
-@pytest.mark.proves("G6")
 def test_a_box_larger_than_any_cache_is_sealed_proven_and_restored(made, tmp_path):
     live = made.root / "live.db"
     connection = open_connection(live)
@@ -194,7 +193,6 @@ def frequent(made):
     return a_maker(made).make(is_frequent=True)
 
 
-@pytest.mark.proves("S26")
 def test_a_frequent_backup_is_restored_as_any_other(made, tmp_path):
     path, proven = frequent(made)
     other = DataDirectory(tmp_path / "other")
@@ -207,7 +205,6 @@ def test_a_frequent_backup_is_restored_as_any_other(made, tmp_path):
     assert not list_faults(other.database("live"))
 
 
-@pytest.mark.proves("S26")
 @pytest.mark.parametrize("place", [200, 5000, -1])
 def test_a_frequent_backup_that_the_disk_changed_does_not_count(made, monkeypatch, place):
     def changed(path):

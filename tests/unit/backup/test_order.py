@@ -73,7 +73,6 @@ def latest_of(made):
     return path, proven
 
 
-@pytest.mark.proves("S26")
 def test_one_backup_by_a_clock_that_was_ahead_does_not_roll_the_venue_back(made):
     ahead = make_one_by_a_clock_ahead(made)
     book(made)
@@ -120,7 +119,6 @@ def test_a_restored_box_counts_on_from_what_its_old_box_made_after_that_backup(
     assert show_header(again).number == show_header(path).number + 1
 
 
-@pytest.mark.proves("S24")
 @pytest.mark.parametrize("days", [365, -365], ids=["ahead", "behind"])
 def test_the_backup_just_made_is_never_an_old_one(made, days):
     made.clock.advance(days * DAY)

@@ -8,7 +8,6 @@ from appliance.backup.recovery_key import RecoveryKey, kit_html, kit_text, parse
 from appliance.core.errors import OperatorError
 
 
-@pytest.mark.proves("V11")
 @given(st.binary(min_size=32, max_size=32))
 def test_what_is_printed_is_read_again(raw):
     key = RecoveryKey(raw)

@@ -43,7 +43,6 @@ def size_of(made):
     return sizes[0] + 2 * sizes[1]
 
 
-@pytest.mark.proves("G6")
 @pytest.mark.parametrize("is_frequent", [True, False])
 def test_without_room_beside_the_bookings_nothing_is_copied(
     made, written, monkeypatch, is_frequent

@@ -44,7 +44,6 @@ def salvage(made, *options):
     return main(["salvage", "--data", str(made.root), *options], {})
 
 
-@pytest.mark.proves("G5")
 def test_rows_with_wrong_checksums_are_copied_and_the_damaged_file_is_not_touched(
     written_by_others,
 ):

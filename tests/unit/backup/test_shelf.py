@@ -45,7 +45,6 @@ def test_of_a_day_before_the_last_stays(made):
     assert [path.name for path in choose_old(rows)] == ["riad-2-4"]
 
 
-@pytest.mark.proves("S24")
 def test_a_week_of_quarter_hours_leaves_an_hour_of_them_24_hours_and_the_days(made):
     quarters = [a_row(made, number / 96) for number in range(7 * 96)]
     at = {path: parse_instant(header.made_at) for path, header in quarters}

@@ -206,7 +206,6 @@ def test_a_box_that_reported_just_now_is_not_replaced_without_force(world):
     assert world.directory.holds_a_box()
 
 
-@pytest.mark.proves("S35")
 def test_a_box_that_answers_is_never_replaced(world):
     world.report()
     standby = world.standby()

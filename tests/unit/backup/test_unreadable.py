@@ -56,7 +56,6 @@ def restore(made):
     return restore_latest(KEY, made.directory, folders, made.clock, zones, lambda *_: None)[0]
 
 
-@pytest.mark.proves("S26")
 @pytest.mark.parametrize("reads", [0, 1, 2, 3])
 def test_if_the_latest_cannot_be_read_the_one_before_it_is_restored(two, monkeypatch, reads):
     made, older, latest = two
@@ -89,7 +88,6 @@ def test_a_disk_without_room_for_the_restored_files_is_no_fault_of_the_backup(tw
     assert (made.root / "live.db").read_bytes() == live
 
 
-@pytest.mark.proves("G5")
 def test_a_damaged_sandbox_alone_is_replaced_alone(two):
     made, *_ = two
     live, sandbox = made.directory.database("live"), made.directory.database("test")

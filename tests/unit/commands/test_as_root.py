@@ -119,7 +119,6 @@ if os.geteuid() == 0:  # who is not root has no rights to give up
             (path / "list").chmod(0o644)
         return folder
 
-    @pytest.mark.proves("S25")
     def test_every_command_is_the_owner_before_it_opens_anything(data, venue_file, tmp_path):
         run_as_root(data, ["backup"])
         [made] = (data / "backups").iterdir()
@@ -138,7 +137,6 @@ if os.geteuid() == 0:  # who is not root has no rights to give up
             assert (done["ids"], done["touched"]) == (ids, []), (argv, done)
         assert kept_by_root(data) == []
 
-    @pytest.mark.proves("S25")
     @pytest.mark.parametrize("place", ["tls", "tls/own"])
     def test_a_backup_takes_nothing_that_a_link_leads_to(data, roots, place):
         before = tree(roots)
@@ -155,7 +153,6 @@ if os.geteuid() == 0:  # who is not root has no rights to give up
         if place != "tls":
             assert "shadow" not in names_in(data)
 
-    @pytest.mark.proves("S25")
     @pytest.mark.parametrize("place", ["tls", "tls/sub"])
     def test_a_restore_puts_nothing_where_a_link_leads(data, roots, place):
         before = tree(roots)
@@ -174,7 +171,6 @@ if os.geteuid() == 0:  # who is not root has no rights to give up
         assert restore["status"] == 1
         assert tree(roots) == before
 
-    @pytest.mark.proves("S25")
     def test_a_restore_reads_no_file_of_roots_through_a_link(data, roots):
         [backup] = run_as_root(data, ["backup"])
         assert backup["status"] == 0, backup
@@ -188,7 +184,6 @@ if os.geteuid() == 0:  # who is not root has no rights to give up
         found = [path for path in data.rglob("*") if path.is_file() and not path.is_symlink()]
         assert [path for path in found if b"root:secret" in path.read_bytes()] == []
 
-    @pytest.mark.proves("S25")
     @pytest.mark.parametrize("by", ["link", "setting"])
     def test_a_backup_puts_no_file_in_a_folder_of_roots(data, roots, by):
         before = tree(roots)
@@ -204,7 +199,6 @@ if os.geteuid() == 0:  # who is not root has no rights to give up
         assert backup["status"] == 1
         assert tree(roots) == before
 
-    @pytest.mark.proves("S25")
     def test_a_link_raced_into_the_scratch_folder_makes_no_file_of_roots(data, roots):
         before = tree(roots)
 
@@ -212,7 +206,6 @@ if os.geteuid() == 0:  # who is not root has no rights to give up
 
         assert tree(roots) == before
 
-    @pytest.mark.proves("S25")
     def test_a_folder_swapped_while_rights_are_mended_costs_root_none(data, roots):
         many = data / "log" / "many"
         many.mkdir(mode=0o700)
@@ -252,7 +245,6 @@ if os.geteuid() == 0:  # who is not root has no rights to give up
         assert kept_by_root(other) == []
         assert (other / "secrets" / "recovery.key").exists()
 
-    @pytest.mark.proves("S25")
     @pytest.mark.parametrize("name", ["secrets", "tls", "backups", "log", "tmp", "tz"])
     def test_a_link_in_the_place_of_a_folder_is_refused_whoever_left_it(box, roots, name):
         link = box.data / name

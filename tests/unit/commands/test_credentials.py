@@ -45,7 +45,6 @@ def test_scopes_may_be_chosen(box):
     assert create(box, "key", "--read-only")["scopes"] == list(READ_ONLY_SCOPES)
 
 
-@pytest.mark.proves("S1")
 def test_no_secret_is_in_a_file_in_clear(box):
     key = create(box, "key")["key"]
     link = box.json("staff", "create", "--name", "Yasmine", "--role", "door")["signInUrl"]
@@ -132,7 +131,6 @@ def test_links_for_the_venue_lead_to_its_own_https_whatever_guests_are_given(box
     assert ("https://box.example/portal/welcome#" in box.out) == bool(app_url)
 
 
-@pytest.mark.proves("S7")
 def test_a_second_step_is_removed_at_the_box_itself(box):
     created = box.json("staff", "create", "--name", "Yasmine", "--role", "owner")
     keyring = Keyring(bytes(32), "live")

@@ -120,7 +120,6 @@ def test_a_venue_file_with_a_mistake_changes_nothing(box, program, venue_file, t
         assert not program.data.exists()
 
 
-@pytest.mark.proves("S26")
 @pytest.mark.parametrize("command", ["verify", "restore"])
 def test_a_planted_backup_writes_nothing_but_text_on_the_console(program, tmp_path, command):
     planted = tmp_path / "planted.venuebox-backup"

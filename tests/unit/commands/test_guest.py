@@ -44,7 +44,6 @@ def names(box):
         (("--reservation", 3), [3]),
     ],
 )
-@pytest.mark.proves("S24")
 def test_a_guest_is_exported_and_erased_by_what_is_known_of_them(box, booked, who, expected):
     argv = ("--environment", "live", who[0], booked[who[1]] if who[1] == 3 else who[1])
 

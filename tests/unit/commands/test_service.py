@@ -34,7 +34,6 @@ def test_the_unit_of_a_standby_runs_it(program):
     assert f"standby --data {program.data}" in program.out
 
 
-@pytest.mark.proves("S25")
 def test_every_part_of_the_unit_has_its_reason(tmp_path):
     """A line of settings follows a comment, or another line that the same comment is about."""
     unit = make_unit(tmp_path, "venuebox", "/usr/bin/venuebox")
@@ -94,7 +93,6 @@ if ANALYZE is not None:  # elsewhere the words above have to do
 
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
-    @pytest.mark.proves("S25")
     def test_the_service_is_exposed_by_less_than_3(unit):
         unit.write_text(unit.read_text("utf-8").replace("User=root", "User=venuebox"), "utf-8")
 
@@ -119,7 +117,6 @@ def test_the_folder_of_backups_may_be_written_by_the_service(box):
     assert "\nReadWritePaths=-/media/the\\x20usb\n" in box.out
 
 
-@pytest.mark.proves("S25")
 @pytest.mark.parametrize("sign", ["\\n", "\\r", "\\t", "\\u0000", "\\u0085", "\\u009b"])
 def test_no_setting_brings_a_line_of_its_own_into_the_unit(box, sign):
     (box.data / "settings.toml").write_text(
@@ -212,7 +209,6 @@ if os.geteuid() == 0:  # root alone installs a service
         assert installing() == 0
         assert str(usb) not in box.out
 
-    @pytest.mark.proves("S25")
     def test_settings_that_only_root_may_read_are_not_the_boxs(installing, box, tmp_path):
         roots = tmp_path / "roots"
         roots.write_text('[backup]\ndirectory = "/media/usb"\n')
@@ -225,7 +221,6 @@ if os.geteuid() == 0:  # root alone installs a service
 
         assert not (tmp_path / "venuebox.service").exists()
 
-    @pytest.mark.proves("S25")
     def test_a_link_is_given_and_not_what_it_leads_to(installing, box, tmp_path):
         folder, file = tmp_path / "elsewhere", tmp_path / "file"
         folder.mkdir()

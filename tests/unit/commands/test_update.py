@@ -108,7 +108,6 @@ def test_a_release_is_tried_on_a_backup_before_it_replaces_the_program(host):
     assert host.stage() == ("done", "1.1")
 
 
-@pytest.mark.proves("S27")
 @pytest.mark.parametrize(
     ("key", "changes"),
     [
@@ -229,7 +228,6 @@ def test_what_is_no_release_or_a_part_of_one_or_was_changed_changes_nothing(host
     assert host.program.read_bytes() == host.script("1.0")
 
 
-@pytest.mark.proves("S27")
 @pytest.mark.parametrize("member", ["manifest.json", "venuebox"])
 def test_a_header_that_is_not_signed_costs_no_time(host, member):
     content = release(host.script("1.1"), KEY, version="1.1")
@@ -335,7 +333,6 @@ def test_the_release_that_the_portal_requested_is_installed(box, served):
     assert served.stage() == ("done", "1.1")
 
 
-@pytest.mark.proves("S27")
 def test_a_request_that_fails_leaves_its_reason(box, served):
     path = served.folder / "a.release"
     path.write_bytes(release(served.script("1.1"), STRANGER, version="1.1"))

@@ -16,7 +16,6 @@ from tests.unit.commands.conftest import VENUE
 LATE = VENUE.replace('"19:30"', '"01:00"').replace('"22:00"', '"03:00"')
 
 
-@pytest.mark.proves("decision: Tables, slots or rules that change under reservations?")
 @pytest.mark.parametrize("environment", ["live", "test"])
 def test_an_evening_that_would_end_across_a_booked_slot_is_applied_nowhere(
     box, venue_file, environment
@@ -80,7 +79,6 @@ def test_a_box_has_one_venue_in_two_environments_each_with_a_pass_key_of_its_own
     assert len(keys) == 2
 
 
-@pytest.mark.proves("S25")
 def test_no_file_of_a_new_box_is_readable_by_others(box):
     for path in [box.data, *box.data.rglob("*")]:
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path

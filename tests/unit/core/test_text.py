@@ -17,7 +17,6 @@ def line_of(*texts):
     return write_cells(map(write_cell, texts))
 
 
-@pytest.mark.proves("S21")
 @pytest.mark.parametrize("sign", SIGNS)
 @pytest.mark.parametrize("before", BEFORE)
 def test_no_part_of_a_cell_begins_a_formula(before, sign):

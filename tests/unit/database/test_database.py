@@ -31,7 +31,6 @@ def names(reader: Reader) -> list[str]:
     return [name for (name,) in reader.rows("SELECT name FROM staff ORDER BY name")]
 
 
-@pytest.mark.proves("V2")
 async def test_a_refused_action_undoes_itself_and_nobody_else_and_no_listener_hears_of_it(
     database: Database,
 ):
@@ -84,7 +83,6 @@ async def test_a_lone_action_is_committed_in_the_loop_only_while_the_disk_is_fas
     assert threads[-2:] == [threading.main_thread().name, "writer"]
 
 
-@pytest.mark.proves("decision: Our own fault, shutting down, disk full?")
 async def test_a_full_queue_is_refused_at_once(database: Database, monkeypatch):
     monkeypatch.setattr(writer_module, "QUEUE_LIMIT", 3)
 
@@ -122,7 +120,6 @@ async def test_writing_while_another_process_holds_the_file_ends_in_unavailable(
     assert await database.read(names) == ["b"]
 
 
-@pytest.mark.proves("S28")
 @pytest.mark.parametrize(("version", "accepted"), [("3.51.2", False), ("3.51.3", True)])
 def test_an_sqlite_that_can_corrupt_a_wal_is_refused(monkeypatch, version: str, accepted: bool):
     monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: version)
@@ -133,7 +130,6 @@ def test_an_sqlite_that_can_corrupt_a_wal_is_refused(monkeypatch, version: str, 
         check_engine()
 
 
-@pytest.mark.proves("decision: Our own fault, shutting down, disk full?")
 async def test_a_failing_disk_ends_all_acknowledgement(database: Database, broken):
     outcomes = await asyncio.gather(
         database.write(note, "a"), database.write(fail), return_exceptions=True
@@ -170,7 +166,6 @@ async def test_after_reads_that_the_disk_failed_the_next_one_is_answered(databas
     assert database.peek(names) == []
 
 
-@pytest.mark.proves("decision: Our own fault, shutting down, disk full?")
 async def test_a_closed_database_refuses_and_leaves_no_wal(database: Database, path):
     await database.write(note, "a")
 
@@ -209,7 +204,6 @@ async def test_a_listener_that_fails_keeps_a_notice_from_no_other(database: Data
     assert "Salma" not in caplog.text
 
 
-@pytest.mark.proves("I1", "I7")
 def test_beside_another_process_a_free_moment_is_looked_for_every_two_milliseconds(
     path, monkeypatch
 ):

@@ -52,7 +52,6 @@ def count_bulk(path: Path) -> tuple[int, int]:
         connection.close()
 
 
-@pytest.mark.proves("G6")
 @pytest.mark.parametrize(
     "mib", [1, pytest.param(40, marks=pytest.mark.slow)]
 )  # the caches hold 8 of who reads, 32 of who writes

@@ -18,7 +18,6 @@ def test_migrations_are_numbered_without_gaps():
     assert numbers == list(range(1, len(numbers) + 1))
 
 
-@pytest.mark.proves("I8")
 def test_a_missing_database_is_never_replaced_by_an_empty_one(tmp_path: Path, clock: StoppedClock):
     with pytest.raises(OperatorError, match=r"live\.db is missing"):
         migrate(tmp_path / "live.db")

@@ -132,7 +132,6 @@ async def old_box(directory, clock, known, receiver):
         yield found
 
 
-@pytest.mark.proves("I8")
 @pytest.mark.usefixtures("receiver")
 async def test_the_box_is_backed_up_and_upgraded_and_stays_intact(directory, clock, known):
     assert [read_schema_number(path) for path in directory.databases] == [1, 1]

@@ -50,7 +50,6 @@ async def test_the_key_that_signs_verifies_without_any_reservation(box, clock):
     assert await box.live.database.read(find_verifying_key, box.live.keyring, 1) is not None
 
 
-@pytest.mark.proves("V11")
 async def test_the_key_at_rest_is_not_the_key(box):
     database, keyring = box.live.database, box.live.keyring
     _, private_key = await database.read(get_signing_key, keyring)
@@ -60,7 +59,6 @@ async def test_the_key_at_rest_is_not_the_key(box):
     assert private_key.private_bytes_raw() not in stored
 
 
-@pytest.mark.proves("V11")
 async def test_a_key_of_another_box_is_refused_with_what_to_do(box):
     with pytest.raises(OperatorError, match=r"master\.key"):
         await box.live.database.read(get_signing_key, Keyring(bytes(32), "live"))

@@ -71,7 +71,6 @@ def test_the_master_key_of_another_box_is_a_failure(ward):
     assert ward.status("signing_key") == "fail"
 
 
-@pytest.mark.proves("S25", "V13")
 @pytest.mark.parametrize("name", ["secrets/master.key", "live.db", "settings.toml", "secrets", "."])
 def test_a_file_or_folder_that_others_can_read_is_named_and_mended(ward, name):
     path = ward.root / name

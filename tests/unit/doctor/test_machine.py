@@ -38,7 +38,6 @@ def test_free_memory_if_the_machine_tells_it(ward, mib, status):
     assert ward.status("memory") == status
 
 
-@pytest.mark.proves("S28")
 def test_a_tz_database_that_does_not_know_morocco_is_a_failure(ward, tmp_path):
     ward.become(zones=ZoneDatabase("2025b", "system", tmp_path))
 

@@ -119,7 +119,6 @@ async def test_venue_time_is_that_of_the_day_of_the_scan(log):
     assert scan["at_venue"] == "2026-01-01T00:00:00.000+01:00"
 
 
-@pytest.mark.proves("S21")
 async def test_no_cell_of_the_csv_is_a_formula_and_no_line_is_broken(log):
     content = await log.export("csv")
 

@@ -293,7 +293,6 @@ async def test_only_a_reminder_can_be_called_off_and_one_click_is_enough(content
         assert letter["List-Unsubscribe"] is None
 
 
-@pytest.mark.proves("S21", "V1")
 @pytest.mark.parametrize("kind", EMAIL_KINDS)
 @pytest.mark.parametrize("text", HOSTILE)
 async def test_no_letter_is_broken_open_by_what_was_typed(contents_of, kind, text):

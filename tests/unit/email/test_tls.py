@@ -58,7 +58,6 @@ async def test_starttls_protects_the_sign_in_and_the_letter(server_tls, certific
     assert base64.b64encode(b"wrong").decode() not in str(refused.value)
 
 
-@pytest.mark.proves("V12")
 @pytest.mark.parametrize(("host", "trusted"), [("localhost", False), ("127.0.0.1", True)])
 async def test_a_certificate_that_nobody_vouches_for_or_of_another_name_is_refused(
     server_tls, certificate, message, host, trusted
@@ -71,7 +70,6 @@ async def test_a_certificate_that_nobody_vouches_for_or_of_another_name_is_refus
     assert handler.envelopes == []
 
 
-@pytest.mark.proves("V12")
 async def test_starttls_that_the_server_does_not_offer_is_never_done_without(message):
     async with smtp_server() as (port, handler):
         with pytest.raises(Undelivered) as refused:

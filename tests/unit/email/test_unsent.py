@@ -8,7 +8,6 @@ from tests.unit.email.mail_servers import Handler, pass_time, settle, smtp_serve
 MINUTE = 60
 
 
-@pytest.mark.proves("decision: What does notifications.email say?")
 @pytest.mark.parametrize("missing", ["host", "sender"])
 async def test_without_a_mail_server_or_a_sender_letters_fail_at_once_and_wait(
     at_port, clock, a_letter, letter_row, missing

@@ -2,15 +2,12 @@ import asyncio
 import logging
 import time
 
-import pytest
-
 from appliance.core.errors import Unavailable
 from tests.unit.email.mail_servers import pass_time, settle, until
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
-@pytest.mark.proves("decision: What does notifications.email say?")
 async def test_an_accepted_letter_is_sent_once_and_the_postman_is_idle_after(
     email_worker, environment, a_letter, mailbox, letter_row
 ):
@@ -26,7 +23,6 @@ async def test_an_accepted_letter_is_sent_once_and_the_postman_is_idle_after(
     assert environment.database.peek(email_worker.job.next_due) is None
 
 
-@pytest.mark.proves("decision: What does notifications.email say?")
 async def test_a_failed_letter_climbs_the_ladder_until_it_is_accepted(
     email_worker, a_letter, mailbox, letter_row, clock
 ):
@@ -63,7 +59,6 @@ async def test_a_letter_is_given_up_once_the_evening_is_over(
     assert environment.database.peek(email_worker.job.next_due) is None
 
 
-@pytest.mark.proves("decision: What does notifications.email say?")
 async def test_a_server_that_hangs_costs_one_booking_its_wait_and_the_next_ones_nothing(
     email_worker, a_letter, mailbox, letter_row
 ):

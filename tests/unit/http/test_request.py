@@ -27,7 +27,6 @@ def is_refused(raw: bytes) -> bool:
     return False
 
 
-@pytest.mark.proves("decision: A body that is no object, or that parsers read differently?")
 @settings(max_examples=30)
 @given(OBJECTS, st.booleans(), st.sampled_from([None, 0, 2]))
 def test_a_well_formed_object_is_read_as_the_library_reads_it(value, ascii_only, indent):
@@ -36,13 +35,11 @@ def test_a_well_formed_object_is_read_as_the_library_reads_it(value, ascii_only,
     assert parse_object(text.encode()) == json.loads(text) == value
 
 
-@pytest.mark.proves("decision: A body that is no object, or that parsers read differently?")
 @given(st.lists(SCALARS) | SCALARS)
 def test_anything_but_an_object_is_refused(value):
     assert is_refused(json.dumps(value).encode())
 
 
-@pytest.mark.proves("decision: A body that is no object, or that parsers read differently?", "V1")
 @settings(max_examples=30)
 @given(OBJECTS.filter(bool), st.data())
 def test_a_member_named_twice_is_refused_wherever_it_stands(value, data):
@@ -53,7 +50,6 @@ def test_a_member_named_twice_is_refused_wherever_it_stands(value, data):
     assert is_refused(f'{{"list": [{inner}]}}'.encode())
 
 
-@pytest.mark.proves("decision: A body that is no object, or that parsers read differently?", "V1")
 @pytest.mark.parametrize(
     "value",
     [

@@ -51,7 +51,6 @@ async def book(box):
     await box.live.database.write(enter_by_staff, a_booking(), actor="staff:1")
 
 
-@pytest.mark.proves("S26")
 async def test_a_booking_is_in_a_backup_a_quarter_of_an_hour_after_the_last_one(
     frequent, box, tmp_path
 ):

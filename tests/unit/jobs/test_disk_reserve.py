@@ -40,7 +40,6 @@ def systemd(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.process
-@pytest.mark.proves("G10")
 def test_systemd_hears_no_more_of_a_loop_that_stands_still_and_ends_it_with_its_traces(systemd):
     listening, environ = systemd
     environ = {**os.environ, **environ, "WATCHDOG_USEC": "400000"}

@@ -118,7 +118,6 @@ def copied(world):
     return before
 
 
-@pytest.mark.proves("S35")
 async def test_a_copy_gives_way_and_serves_when_the_other_is_silent(world, copied, clock):
     with pytest.raises(Fenced):
         await world.watch.check_at_start()
@@ -132,7 +131,6 @@ async def test_a_copy_gives_way_and_serves_when_the_other_is_silent(world, copie
     assert world.fenced == []
 
 
-@pytest.mark.proves("S35")
 @pytest.mark.parametrize("hours", [-9, 9])
 @pytest.mark.parametrize("place", ["target", "network"])
 async def test_a_copy_with_a_wrong_clock_never_displaces_the_serving_box(
@@ -241,7 +239,6 @@ async def test_no_other_fault_keeps_a_box_from_serving(world, trouble, monkeypat
     assert await world.alerts() == []
 
 
-@pytest.mark.proves("S35")
 async def test_a_box_whose_place_was_taken_does_not_start_until_it_takes_over(world, clock):
     world.take_place()
     with pytest.raises(Fenced):

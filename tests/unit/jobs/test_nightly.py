@@ -125,7 +125,6 @@ async def look(scheduler, nights):
     await until(lambda: not scheduler._looking and not nights.jobs[1].task)
 
 
-@pytest.mark.proves("decision: Which clock do durations and timers run on?")
 async def test_after_a_sleep_of_the_machine_the_night_is_made_up_for_at_once(nights, box, tmp_path):
     timer, scheduler = of(nights, box)
     write_record(tmp_path, Record(at=box.clock.now()))
@@ -161,7 +160,6 @@ async def test_a_night_without_a_backup_is_tried_again_and_each_time_it_waits_lo
     await scheduler.close()
 
 
-@pytest.mark.proves("S24")
 async def test_the_night_forgets_before_it_vacuums_and_checks_before_it_backs_up(nights, box):
     order = []
     box_of = type(box.live.database)

@@ -127,7 +127,6 @@ async def erasures(box):
     await scheduler.close()
 
 
-@pytest.mark.proves("S24")
 async def test_byte_by_byte_nothing_of_an_erased_guest_is_left(box, erasures, tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
     database = box.live.database
@@ -153,7 +152,6 @@ async def test_byte_by_byte_nothing_of_an_erased_guest_is_left(box, erasures, tm
     assert not any(trace in json.dumps(export).lower().encode() for trace in TRACES)
 
 
-@pytest.mark.proves("S24")
 async def test_an_export_holds_everything_that_was_written_down(box):
     database = box.live.database
     id_ = await a_guest(database)
@@ -191,7 +189,6 @@ def test_a_number_is_known_however_it_is_spelled(one, other, same):
     assert is_same_phone(other, one) is same
 
 
-@pytest.mark.proves("S24")
 async def test_what_a_restore_brings_back_is_erased_again_before_anybody_looks(
     box, erasures, tmp_path
 ):
@@ -235,7 +232,6 @@ async def test_a_guest_of_whom_staff_write_a_name_again_is_not_erased_at_the_nex
     assert (await database.read(get_reservation, id_)).customer_name == "Omar"
 
 
-@pytest.mark.proves("S24", "V14")
 async def test_contacts_are_forgotten_thirty_days_after_the_evening_and_not_before(
     box, clock, tmp_path
 ):

@@ -28,9 +28,6 @@ async def world(box, clock):
     await made.scheduler.close()
 
 
-@pytest.mark.proves(
-    "decision: What becomes of a confirmed reservation?", "decision: Does completion send an event?"
-)
 async def test_a_confirmed_reservation_is_completed_when_its_evening_ends_and_no_event_tells(
     world, box
 ):
@@ -59,7 +56,6 @@ async def test_an_evening_to_come_and_a_cancelled_guest_are_left_alone(world):
     assert world.timer.seconds == 24 * 3600
 
 
-@pytest.mark.proves("decision: What becomes of a request?")
 async def test_an_unanswered_request_is_declined_with_its_event_and_frees_the_table(world, box):
     id_ = await world.request(date=date(2026, 11, 28))
     await world.start()
@@ -73,7 +69,6 @@ async def test_an_unanswered_request_is_declined_with_its_event_and_frees_the_ta
     await world.enter(date=date(2026, 11, 28))
 
 
-@pytest.mark.proves("decision: What becomes of a request?")
 async def test_a_request_whose_party_the_door_let_in_is_accepted_and_keeps_its_table(world, box):
     id_ = await world.request(date=date.fromisoformat(TONIGHT))
     await world.database.write(update_reservation, id_, arrived=2)
@@ -86,11 +81,6 @@ async def test_a_request_whose_party_the_door_let_in_is_accepted_and_keeps_its_t
     assert events(box) == ["reservation.confirmed"]
 
 
-@pytest.mark.proves(
-    "decision: How far and how long does an idempotency key reach?",
-    "decision: What is an access code made of, and what is it good for?",
-    "interface 8: Retention of an idempotency key",
-)
 async def test_access_codes_are_freed_30_days_after_the_evening_and_the_replay_keeps_its_own(world):
     id_ = await world.enter()
     code = (await world.get(id_)).access_code

@@ -176,7 +176,6 @@ async def a_sign_in(world, clock, instant, *, seen=None):
         )
 
 
-@pytest.mark.proves("V7")
 async def test_sessions_that_are_over_and_guesses_of_yesterday_are_forgotten(world, clock):
     await a_sign_in(world, clock, "2026-11-14T19:00:00Z", seen="2026-11-21T18:00:00Z")
     await a_sign_in(world, clock, "2026-11-21T07:00:00Z")

@@ -3,13 +3,10 @@
 import contextlib
 from pathlib import Path
 
-import pytest
-
 from appliance.database import wal as wiping
 from appliance.database.connection import open_connection
 
 
-@pytest.mark.proves("S24")
 def test_the_copy_of_all_guests_never_leaves_the_disk_of_the_box(tmp_path, monkeypatch):
     path, before, seen = a_large_file(tmp_path, 16), unnamed_files(), set()
 

@@ -1,6 +1,5 @@
 """Who blocks which table (interface, section 2.4), against counting minutes."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +22,6 @@ def find(holds, slot, *, bookable=True):
     return found.available, found.blocked_by
 
 
-@pytest.mark.proves("decision: A table that is not bookable?")
 def test_a_table_that_cannot_be_booked_is_not_available_and_blocked_by_nobody():
     assert find([], DINNER, bookable=False) == (False, None)
     assert find([("T1", 0, 2880, "manual")], DINNER, bookable=False) == (False, None)
@@ -35,7 +33,6 @@ HOLDS = st.lists(
 )  # fmt: skip
 
 
-@pytest.mark.proves("decision: Availability without a slot?")
 @given(HOLDS, st.none() | st.sampled_from([DINNER, LATE]))
 def test_the_source_is_that_of_the_first_hold_that_shares_a_minute(holds, slot):
     wanted = set(range(*interval(slot, ENDS_AT)))

@@ -18,10 +18,6 @@ async def set_house(box: Box, mode: str, *, auto_confirm: bool, hours: int = 24)
     await execute(box, sql, mode=mode, auto=int(auto_confirm), hours=hours)
 
 
-@pytest.mark.proves(
-    "decision: When is reservation.confirmed sent?",
-    "decision: How does a guest's own booking begin?",
-)
 @pytest.mark.parametrize(
     ("mode", "auto_confirm", "status"),
     [
@@ -61,7 +57,6 @@ async def test_a_request_expires_with_its_evening_at_the_latest(box: Box):
     assert request.expires_at == end.timestamp() * 1000
 
 
-@pytest.mark.proves("decision: How does one begin that staff write down?")
 @pytest.mark.parametrize("mode", ["free", "prepaid"])
 async def test_what_staff_write_down_is_confirmed_at_once(box: Box, mode: str):
     await set_house(box, mode, auto_confirm=False)

@@ -49,7 +49,6 @@ def add_slot(tx: Transaction, start: str, end: str) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.proves("decision: How is a future slot stored?")
 async def test_a_granted_reservation_is_announced_and_has_a_history_and_a_pass(box: Box):
     id_ = await box.live.database.write(grant_it)
 
@@ -61,7 +60,6 @@ async def test_a_granted_reservation_is_announced_and_has_a_history_and_a_pass(b
     assert read(box, "SELECT type FROM event") == [("reservation.created",)]
 
 
-@pytest.mark.proves("decision: In which order is a body checked?")
 async def test_refusals_come_in_the_decided_order_and_leave_no_trace(box: Box):
     await box.live.database.write(grant_it)
     await execute(box, "UPDATE venue SET status = 'suspended'")
@@ -89,7 +87,6 @@ async def test_refusals_come_in_the_decided_order_and_leave_no_trace(box: Box):
     assert read(box, counts) == [(2, 2)]
 
 
-@pytest.mark.proves("decision: Which states block a table?")
 @pytest.mark.parametrize(
     ("status", "blocks"),
     [
@@ -108,7 +105,6 @@ async def test_each_state_blocks_its_table_or_frees_it(box: Box, status: str, bl
         await box.live.database.write(grant_it)
 
 
-@pytest.mark.proves("decision: What is an access code made of, and what is it good for?")
 async def test_when_every_code_that_is_drawn_is_in_use_the_answer_is_unavailable(
     tmp_path, clock: StoppedClock, settings: Settings
 ):
@@ -172,7 +168,6 @@ class Undo(Exception):
     """Ends a transaction without a trace, so that the next example finds an empty house."""
 
 
-@pytest.mark.proves("decision: When do two reservations conflict?")
 async def test_one_table_is_granted_exactly_where_the_model_has_it_free(box: Box):
     await box.live.database.write(add_slot, "21:00", "23:00")  # across 19:30 and 22:00
     await box.live.database.write(add_slot, "16:00", "19:30")  # ends where 19:30 begins
@@ -197,7 +192,6 @@ async def test_one_table_is_granted_exactly_where_the_model_has_it_free(box: Box
 OVERLAPS = [(1170, 1320), (1000, 1171), (1319, 1400), (1200, 1300), (0, 2880)]
 
 
-@pytest.mark.proves("decision: When do two reservations conflict?")
 @pytest.mark.parametrize(("starts", "ends"), OVERLAPS)
 async def test_the_schema_refuses_an_overlapping_insert(box: Box, starts: int, ends: int):
     await box.live.database.write(add_reservation, starts=1170, ends=1320)
@@ -208,7 +202,6 @@ async def test_the_schema_refuses_an_overlapping_insert(box: Box, starts: int, e
     assert read(box, "SELECT count(*) FROM reservation") == [(1,)]
 
 
-@pytest.mark.proves("decision: When do two reservations conflict?")
 @pytest.mark.parametrize(("starts", "ends"), OVERLAPS)
 @pytest.mark.parametrize(
     ("before", "change"),

@@ -39,7 +39,6 @@ def test_a_guest_is_found_by_name_code_table_or_phone(query, found):
     assert search(EVERYBODY, query) == found
 
 
-@pytest.mark.proves("S4")
 @pytest.mark.parametrize(
     ("phone", "national"),
     [("+212 600 123 457", "600123457"), ("00212600123457", "600123457"), ("0600123457", None),

@@ -38,9 +38,6 @@ async def a_reservation(box: Box) -> str:
     return (await box.live.database.write(enter_by_staff, a_booking(), **STAFF)).id
 
 
-@pytest.mark.proves(
-    "decision: What becomes of a request?", "decision: When is reservation.confirmed sent?"
-)
 @pytest.mark.parametrize(
     ("answer", "status", "what"),
     [
@@ -62,7 +59,6 @@ async def test_a_request_is_answered_or_cancelled_and_announced_once(box, answer
         await a_reservation(box)  # the table is free again
 
 
-@pytest.mark.proves("decision: What becomes of a request?")
 @pytest.mark.parametrize("answer", [accept, decline])
 @pytest.mark.parametrize("status", [name for name in STATUSES if name != "requested"])
 async def test_only_a_request_can_be_answered(box: Box, answer, status: str):
@@ -78,11 +74,6 @@ async def test_only_a_request_can_be_answered(box: Box, answer, status: str):
     assert (events(box), history(box)[1:]) == ([], [])
 
 
-@pytest.mark.proves(
-    "decision: Deleting what is checked in or completed, or no UUID?",
-    "decision: What becomes of a confirmed reservation?",
-    "decision: What becomes of an unpaid booking?",
-)
 @pytest.mark.parametrize("status", ["requested", "confirmed", "completed", "pending", "partial"])
 async def test_whatever_holds_its_table_can_be_cancelled_and_is_announced_once(box, status: str):
     id_ = await a_reservation(box)
@@ -121,7 +112,6 @@ def payments(box: Box):
     return read(box, "SELECT amount, method, staff_id FROM payment ORDER BY id")
 
 
-@pytest.mark.proves("decision: What becomes of an unpaid booking?")
 @pytest.mark.parametrize("status", [n for n in STATUSES if n not in {"pending", "partial"}])
 async def test_no_payment_is_taken_in_any_other_state(box: Box, status: str):
     id_ = await an_unpaid_booking(box)

@@ -30,13 +30,11 @@ correcthorsebatterystaple le-thé-est-servi-à-minuit tRz8#kq2Lw vaisselle-bleue
 """.split()  # noqa: SIM905 - words are easier to read and to add to than quotes
 
 
-@pytest.mark.proves("S7", "V6")
 @pytest.mark.parametrize("password", FREQUENT)
 def test_what_anyone_would_try_first_is_refused(password):
     assert is_guessable(password, NAMES)
 
 
-@pytest.mark.proves("S7")
 @pytest.mark.parametrize(
     "password",
     [*KEPT, "le thé est servi à minuit", "جملة طويلة يسهل تذكرها", "terrasse aux citrons"],

@@ -88,7 +88,6 @@ async def test_an_offer_ends_after_a_quarter_of_an_hour_and_one_in_force_is_not_
         await house.live.database.read(offered_secret, keyring, house.id)
 
 
-@pytest.mark.proves("S7")
 async def test_a_secret_is_stored_wrapped_and_a_recovery_code_hashed(house):
     codes = await house.add()
 
@@ -101,7 +100,6 @@ async def test_a_secret_is_stored_wrapped_and_a_recovery_code_hashed(house):
     assert not any(code in stored or code.replace("-", "") in stored for code in codes)
 
 
-@pytest.mark.proves("S7")
 @pytest.mark.parametrize("beside", [-1, 0, 1])
 async def test_a_code_opens_a_session_once(house, beside):
     await house.add()
@@ -114,7 +112,6 @@ async def test_a_code_opens_a_session_once(house, beside):
     assert isinstance(await house.give(await house.password(), house.code(1)), OpenedSession)
 
 
-@pytest.mark.proves("S7")
 async def test_a_used_code_stays_used_when_the_clock_is_set_back(house):
     await house.add()
     early, code = house.clock.now(), house.code()
@@ -140,7 +137,6 @@ async def test_a_recovery_code_opens_a_session_once_whatever_the_clock_says(hous
     assert (await house.noted()).count("recovery_code_used") == 2
 
 
-@pytest.mark.proves("V6")
 async def test_the_form_works_once_and_for_five_minutes(house):
     await house.add()
     form = await house.password()
@@ -154,7 +150,6 @@ async def test_the_form_works_once_and_for_five_minutes(house):
     assert await house.give("", house.code()) is NoSession.OVER
 
 
-@pytest.mark.proves("S9")
 async def test_the_right_password_wins_nobody_further_codes(house):
     await house.add()
     for _ in range(5):

@@ -56,7 +56,6 @@ def test_a_certificate_is_wanted_for_a_public_name_alone(tmp_path, url, name):
     assert (due(tmp_path, server=ServerSettings(app_url=url)) == 0) == bool(name)
 
 
-@pytest.mark.proves("S32")
 def test_without_a_directory_nothing_is_ever_ordered(tmp_path):
     assert due(tmp_path, acme=AcmeSettings()) is None
 

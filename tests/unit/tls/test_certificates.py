@@ -78,7 +78,6 @@ def test_a_client_that_trusts_the_authority_accepts_each_name_and_address(world)
         handshake(world, "bank.example")
 
 
-@pytest.mark.proves("S32")
 def test_keys_are_private_and_on_p256(world):
     world.certificates.prepare()
 
@@ -91,7 +90,6 @@ def test_keys_are_private_and_on_p256(world):
         world.certificates.prepare()
 
 
-@pytest.mark.proves("S32")
 def test_the_authority_may_sign_for_its_own_names_and_private_addresses_alone(world):
     world.certificates.prepare()
 
@@ -197,7 +195,6 @@ def test_a_long_arabic_name_of_the_venue_is_cut_to_what_a_certificate_takes(worl
     assert handshake(world, "riad-atlas.local")
 
 
-@pytest.mark.proves("S32", "V12")
 def test_tls_below_1_2_is_refused(world):
     world.certificates.prepare()
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

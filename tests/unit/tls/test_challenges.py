@@ -34,7 +34,6 @@ def connect(certificates, name, *protocols):
     return shown, asking.selected_alpn_protocol()
 
 
-@pytest.mark.proves("S32", "decision: How is TLS-ALPN-01 answered?")
 def test_only_who_validates_the_name_gets_the_challenges_certificate(certificates, tmp_path):
     own = read_certificate(tmp_path / LEAF)
     challenges = certificates.challenges

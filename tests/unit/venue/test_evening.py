@@ -51,7 +51,6 @@ def minutes_held(slot: Slot | None, ends_at: str) -> set[int]:
             return held
 
 
-@pytest.mark.proves("decision: When do two reservations conflict?")
 @given(st.none() | SLOTS, st.none() | SLOTS, ENDS)
 def test_two_intervals_overlap_exactly_when_they_share_a_minute(one: Slot | None, other, ends_at):
     shared = minutes_held(one, ends_at) & minutes_held(other, ends_at)
@@ -66,7 +65,6 @@ def test_an_interval_holds_the_minutes_of_its_slot_and_no_other(slot: Slot, ends
     assert set(range(starts, ends)) == minutes_held(slot, ends_at)
 
 
-@pytest.mark.proves("decision: Which number is which weekday?")
 def test_the_days_of_the_week_count_from_sunday_to_saturday():
     sunday = date(2026, 11, 22)
 
@@ -89,7 +87,6 @@ def test_every_date_is_read_as_it_is_written(day: date):
     assert parse_date(day.isoformat()) == day
 
 
-@pytest.mark.proves("interface 7: INVALID_DATE")
 @given(st.text() | st.from_regex(r"[0-9]{3,5}.?[0-9]{1,3}.?[0-9]{1,3}") | st.none() | st.integers())
 @example("2026-02-29")
 @example("20261121")
@@ -103,7 +100,6 @@ def test_what_is_not_written_as_a_date_is_none(text: object):
     assert found is None or found.isoformat() == text
 
 
-@pytest.mark.proves("decision: Which slots are valid?")
 def test_exactly_the_minutes_of_a_day_are_slots():
     real = {f"{hour:02d}:{minute:02d}" for hour in range(24) for minute in range(60)}
     tried = [f"{hour:02d}:{minute:02d}" for hour in range(100) for minute in range(100)]
@@ -118,7 +114,6 @@ def test_other_texts_are_no_slots(text: object):
     assert not is_slot(text)
 
 
-@pytest.mark.proves("decision: The hour that is lived twice?")
 @given(INSTANTS, ENDS)
 @example(BEFORE_THE_REPEATED_HOUR, "01:30")
 @example(AFTER_IT_BEGAN_AGAIN, "01:30")
@@ -131,7 +126,6 @@ def test_tonight_is_the_evening_that_has_not_ended_after_the_last_that_has(now: 
     assert now < evening_end(day, CASABLANCA, ends)
 
 
-@pytest.mark.proves("decision: What are the links made of, and how long do they live?")
 @given(DAYS)
 @example(date(2026, 9, 19))
 def test_a_link_lives_until_noon_of_the_day_after_which_is_after_the_evening(day: date):
@@ -150,7 +144,6 @@ def test_an_instant_reads_as_its_date_and_time_except_in_an_hour_that_is_left_ou
     assert f"{local:%H:%M}" == at or re.match("0[23]:", at)
 
 
-@pytest.mark.proves("decision: When is tonight over, and which dates may be booked?")
 @given(DAYS, st.integers(-3, 800))
 @example(date(2026, 11, 21), 730)
 @example(date(2026, 11, 21), 731)

@@ -42,7 +42,6 @@ async def test_a_line_in_is_a_line_out(box, door, port):
     assert red.startswith("RED unknown_code - - ")
 
 
-@pytest.mark.proves("S10")
 async def test_ten_wrong_codes_close_the_line_to_typed_codes_and_not_to_passes(box, door, port):
     guest = await door.guest(access_code="SVC-7K2M")
 
