@@ -27,7 +27,7 @@ class ApiError(Exception):
     code: ClassVar[str]
     french: ClassVar[str]
     english: ClassVar[str]
-    headers: ClassVar[dict[str, str]] = {}
+    headers: Mapping[str, str] = {}
 
     def __init_subclass__(cls) -> None:
         for name, value in _TABLE.get(cls.__name__, {}).items():

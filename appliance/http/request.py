@@ -243,6 +243,16 @@ def is_from_our_page(request: web.Request, base: str) -> bool:
     return "Cookie" not in request.headers
 
 
+def cookie_name(request: web.Request, kind: str) -> str:
+    """Return the name of one of the box's cookies: `__Host-venuebox-KIND`, and the port if any.
+
+    Browsers share cookies between the ports of a host, so without the port two boxes on one host
+    would overwrite each other's. `kind` is for example `session`.
+    """
+    port = request.host.rpartition(":")[2]
+    return f"__Host-venuebox-{kind}{f'-{port}' if port.isdecimal() else ''}"
+
+
 # Client addresses
 
 BY_RELAY = "by relay"

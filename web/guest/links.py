@@ -11,7 +11,7 @@ from appliance.core.tokens import hash_token
 from appliance.database.connection import Reader
 from appliance.door.guest_pass import pass_text
 from appliance.environment import Environment
-from appliance.http.request import ENVIRONMENT
+from appliance.http.request import ENVIRONMENT, cookie_name
 from appliance.reservations.model import (
     OPEN_STATUSES,
     Reservation,
@@ -223,4 +223,4 @@ def forget_device(request: web.Request, response: web.StreamResponse) -> None:
 
 def _cookie_name(request: web.Request) -> str:
     is_test = request[ENVIRONMENT].name == "test"
-    return "__Host-venuebox-guest-test" if is_test else "__Host-venuebox-guest"
+    return cookie_name(request, "guest-test" if is_test else "guest")
