@@ -3,7 +3,8 @@
 // page.
 import htmx from "htmx.org";
 
-import { hideUnreachable, showUnreachable } from "./forms";
+import { restoreDrafts } from "./drafts";
+import { ask, hideUnreachable, showUnreachable } from "./forms";
 import { hasUnsavedInput, restoreUnsavedInput, saveUnsavedInput } from "./unsaved_input";
 
 let openId = "";
@@ -46,13 +47,12 @@ function drawer(): HTMLElement | null {
 
 async function open(reservation: string, address: string): Promise<void> {
   openId = reservation;
-  const request = fetch(`${address}?part=1`, { headers: { "HX-Request": "true" } });
-  const answer = await request.catch(() => null);
-  const text = await answer?.text().catch(() => null);
-  if (!answer || text === null || text === undefined) {
+  const answered = await ask(`${address}?part=1`);
+  if (!answered) {
     if (openId === reservation) showUnreachable();
     return;
   }
+  const { answer, text } = answered;
   hideUnreachable();
   const redirect = answer.headers.get("HX-Redirect");
   const place = drawer();
@@ -65,6 +65,7 @@ async function open(reservation: string, address: string): Promise<void> {
   place.replaceChildren(...parsed.body.childNodes);
   htmx.process(place);
   restoreUnsavedInput();
+  restoreDrafts(place);
   focusDetail();
   place.scrollTop = 0;
 }

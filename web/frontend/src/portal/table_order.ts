@@ -1,9 +1,9 @@
 // Change the order of tables by dragging. Without a script, each row has arrow buttons.
 
-import { showUnreachable } from "./forms";
+import { ask, showUnreachable } from "./forms";
 
-export function dragTables(): void {
-  const room = document.querySelector<HTMLElement>("[data-tables]");
+export function dragTables(root: ParentNode): void {
+  const room = root.querySelector<HTMLElement>("[data-tables]");
   const body = room?.querySelector("tbody");
   if (!room || !body) return;
   room.classList.add("draggable");
@@ -55,15 +55,13 @@ async function send(
   room: HTMLElement, rows: readonly HTMLElement[], putBack: () => void,
 ): Promise<void> {
   const ids = rows.map((row) => row.dataset["table"] ?? "").join(" ");
-  const answer = await fetch(room.dataset["tables"] ?? "", {
+  const answered = await ask(room.dataset["tables"] ?? "", {
     method: "POST",
-    headers: { "HX-Request": "true" },
     body: new URLSearchParams({ ids, seen: room.dataset["seen"] ?? "" }),
-  }).catch(() => null);
-  if (answer?.ok) return window.location.reload();
+  });
+  if (answered?.answer.ok) return window.location.reload();
   putBack();
-  const text = await answer?.text().catch(() => null);
-  if (!answer || answer.status >= 500 || typeof text !== "string") return showUnreachable();
-  const said = new DOMParser().parseFromString(text, "text/html");
+  if (!answered || answered.answer.status >= 500) return showUnreachable();
+  const said = new DOMParser().parseFromString(answered.text, "text/html");
   document.getElementById("problem")?.replaceChildren(...said.body.childNodes);
 }
