@@ -17,8 +17,7 @@ from aiohttp import web
 
 from appliance.backup.fence import Fenced
 from appliance.box import Box, open_box
-from appliance.clock import BoxClock, SystemUptime, kernel_is_synchronised, newest_zone_database
-from appliance.clock_gate import recall_clock
+from appliance.clock import BoxClock, kernel_is_synchronised, newest_zone_database
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
 from appliance.core.data_directory import DataDirectory, listen_for_wakeups
@@ -177,23 +176,17 @@ async def _serve(
     # From here on, the settings contain the host and port from the command line.
     settings = replace(settings, server=replace(settings.server, host=host, port=port))
     address = find_address(host, port, directory.remembered_address())
-    uptime = SystemUptime()
-    grace_ms = settings.webhooks.clock_grace_minutes * 60_000
-    clock = BoxClock(
-        console.clock, uptime.boot, uptime.milliseconds, kernel_is_synchronised, grace_ms
-    )
     box = open_box(
         directory.root,
         directory.master_key(),
         settings,
         address=address,
-        clock=clock,
+        clock=BoxClock(console.clock, kernel_is_synchronised),
         tokens=console.tokens,
         zones=newest_zone_database(own_root=directory.root / "tz"),
         on_broken=stopping.on_broken,
     )
     try:
-        recall_clock(clock, box.live.database)
         directory.remember_address(address)
         directory.remember_host(host)
         certificates = open_certificates(directory, box) if listening.tls else None
