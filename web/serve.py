@@ -15,11 +15,9 @@ from functools import partial
 
 from aiohttp import web
 
-from appliance.backup.create import Maker, back_up_before_upgrade
 from appliance.box import Box, open_box
 from appliance.clock import BoxClock, SystemUptime, kernel_is_synchronised, newest_zone_database
 from appliance.clock_gate import recall_clock
-from appliance.commands.backup import report
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
 from appliance.core.data_directory import DataDirectory, listen_for_wakeups
@@ -44,9 +42,6 @@ from web.relay.client import RelayClient
 log = logging.getLogger(__name__)
 
 _BLACK_ON_WHITE, _RESET = "\x1b[97;40m", "\x1b[0m"
-# Makes systemd wait up to 10 more minutes. One step of the backup before an upgrade may take that
-# long if the databases are large and the volume is slow.
-_MORE_TIME = f"EXTEND_TIMEOUT_USEC={10 * 60 * 1_000_000}"
 _UMASK = 0o077
 _BACKLOG = 1024
 _ACCEPTED_AT_ONCE = 16
@@ -147,7 +142,6 @@ def serve_directory(
         open_log(directory.root / "log")
         # The system's folder for temporary files may be full, or cleared while the box runs.
         tempfile.tempdir = str(directory.tmp)
-        _prepare_upgrade(directory, settings, console)
         while True:
             stopping = Stopping(may_restart)
             listening = Listening(host, listener)
@@ -268,22 +262,6 @@ async def _accept_until_stopped(
                 await runner.cleanup()
         except TimeoutError:
             log.warning("serve: some deliveries did not finish in time and will be retried")
-
-
-def _prepare_upgrade(directory: DataDirectory, settings: Settings, console: Console) -> None:
-    """Back up the box if this version will upgrade the database schema. Log the result.
-
-    Shows the progress and extends systemd's start timeout. The caller must hold the lock.
-    """
-
-    def show_progress(step: str, done: int, total: int) -> None:
-        sd_notify(os.environ, _MORE_TIME)
-        report(step, done, total)
-
-    maker = Maker(directory, settings, console.clock, console.tokens, console.zones, show_progress)
-    result = back_up_before_upgrade(maker)
-    if result:
-        log.warning("serve: %s", result)
 
 
 async def show_setup_link(box: Box, local: str, *, as_qr: bool) -> None:

@@ -121,9 +121,7 @@ def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
     last 14 days, 8 weeks, 2 schema versions and 2 boxes. In each period, the latest backup is kept.
     The backup kept for the previous schema version contains the state before the upgrade. The one
     kept for the previous box may contain bookings that the box that replaced it lacks. Days and
-    weeks without a backup are not counted, so a box that was off for a year keeps its backups. A
-    box that restarts repeatedly because an upgrade fails makes a backup at each start, but few of
-    them are kept.
+    weeks without a backup are not counted, so a box that was off for a year keeps its backups.
     """
     latest_at = backups[0][1].made_at_ms if backups else 0
     kept: set[Path] = set()

@@ -19,7 +19,7 @@ from appliance.core.settings import Settings
 from appliance.core.tokens import EnvironmentName, Keyring, Tokens
 from appliance.database.connection import Reader, open_connection, open_for_command
 from appliance.database.integrity import count_rows, list_faults, make_live, session
-from appliance.database.migrate import list_migrations, migrate
+from appliance.database.migrate import migrate, newest_schema
 from appliance.door.guest_pass import decode_pass, get_signing_key, pass_text
 from appliance.door.scan import look_up_code
 from appliance.reservations.rows import find_reservation
@@ -103,7 +103,7 @@ def _prove_database(
     if count_rows(path) != manifest.rows[path.name]:
         raise OperatorError(f"{path.name} in this backup lacks rows. Use a different backup.")
     with closing(open_connection(path, writable=False)) as connection:
-        if int(connection.pragma("user_version")) == list_migrations()[-1][0]:
+        if int(connection.pragma("user_version")) == newest_schema():
             _prove_pass(Reader(connection, clock, zones), Keyring(master, name), name)
 
 
@@ -191,7 +191,7 @@ def restore_blank(
 
 def refuse_newer(header: archive.Header) -> None:
     """Raise OperatorError if the backup has a newer database schema than this program."""
-    if header.schema > list_migrations()[-1][0]:
+    if header.schema > newest_schema():
         raise OperatorError(
             f"this backup was made by venuebox {header.version}, which is newer. Restore it "
             "with that version."
@@ -211,7 +211,7 @@ def restore_latest(
     """
     with directory.lock():
         keeps_live = not _is_damaged(directory, "live") and _is_damaged(directory, "test")
-        failure, newest = "", list_migrations()[-1][0]
+        failure, newest = "", newest_schema()
         backups = [backup for folder in folders for backup in catalogue.list_backups(folder)]
         for path, header in sorted(backups, key=lambda backup: backup[1].order, reverse=True):
             if header.key_check != key.check or header.schema > newest:

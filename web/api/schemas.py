@@ -204,7 +204,7 @@ class WebhookEndpoint(EndpointFields):
 
 
 class NewWebhookEndpoint(EndpointFields):
-    secret: Annotated[str, Meta(pattern="^whsec_[A-Za-z0-9_-]+$")]
+    secret: Annotated[str, Meta(pattern="^whsec_[A-Za-z0-9_-]+$")] | UnsetType = UNSET
 
 
 class WebhookEndpointList(Answer):

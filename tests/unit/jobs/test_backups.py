@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from appliance.alerts import Alert, list_alerts, put_alert
-from appliance.backup.catalogue import list_backups, read_record, write_record
+from appliance.backup.catalogue import read_record, write_record
 from appliance.backup.copies import Copier, CopyRecord, UnusableCopy
 from appliance.backup.targets import TargetError
 from appliance.core.data_directory import DataDirectory
@@ -43,17 +43,11 @@ async def due_in(frequent, box):
     return None if due is None else (due - box.clock.now()) / 1000
 
 
-def kept(tmp_path):
-    return len(list_backups(tmp_path / "backups"))
-
-
 async def book(box):
     await box.live.database.write(enter_by_staff, a_booking(), actor="staff:1")
 
 
-async def test_a_booking_is_in_a_backup_five_minutes_after_the_last_one(
-    frequent, box, tmp_path
-):
+async def test_a_booking_is_in_a_backup_five_minutes_after_the_last_one(frequent, box, tmp_path):
     proven = read_record(tmp_path).at
     await book(box)
     assert await due_in(frequent, box) == 5 * MINUTE

@@ -15,7 +15,8 @@ CREATE TABLE venue (
     evening_ends_at TEXT NOT NULL,   -- HH:MM; before it, tonight is yesterday's date
     policies TEXT,                   -- JSON object or null
     address TEXT,                    -- how guests find it, for guests alone
-    map_url TEXT                     -- https; null: they are led to a map by the address
+    map_url TEXT,                    -- https; null: they are led to a map by the address
+    phone TEXT                       -- for guests; null: they are shown none
 ) STRICT;
 
 -- Named venue_table because TABLE is a word of SQL.
@@ -170,7 +171,8 @@ CREATE TABLE payment (
     at INTEGER NOT NULL,
     amount INTEGER NOT NULL CHECK (amount > 0),  -- whole currency units
     method TEXT NOT NULL,
-    staff_id TEXT
+    staff_id TEXT,
+    voided_at INTEGER                -- counts no more; who voided it and why is in history
 ) STRICT;
 CREATE INDEX payment_reservation ON payment (reservation_id);
 
@@ -192,6 +194,9 @@ CREATE TABLE endpoint (
     -- What its certificate is checked against, if not the machine's own list: never nothing.
     ca TEXT,                         -- PEM: the only certificates that may have signed it
     pin BLOB CHECK (length(pin) = 32),  -- SHA-256 of the only certificate it may show
+    lineage TEXT,                    -- of the key that registered it; null: the venue's staff
+    -- 1: of reservations, it is told the externalRef of that line alone.
+    own_refs INTEGER NOT NULL DEFAULT 0 CHECK (own_refs IN (0, 1)),
     CHECK (ca IS NULL OR pin IS NULL)
 ) STRICT;
 CREATE INDEX endpoint_active ON endpoint (active);
@@ -204,8 +209,6 @@ CREATE TABLE event (
     occurred_at INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX event_reservation ON event (reservation_id);
-CREATE INDEX event_type ON event (type);
-CREATE INDEX event_at ON event (occurred_at);
 
 -- One event on its way to one endpoint. In flight is known in memory only: a crash leaves
 -- the row pending, and it is sent again with the same id.
@@ -227,10 +230,7 @@ CREATE TABLE delivery (
 ) STRICT;
 CREATE INDEX delivery_due ON delivery (endpoint_id, due_uptime, seq) WHERE state = 'pending';
 CREATE INDEX delivery_dead ON delivery (finished_at) WHERE state = 'dead';
-CREATE INDEX delivery_finished ON delivery (finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX delivery_event ON delivery (event_seq);
--- The portal's log. What is pending is found by delivery_due: sending stays as cheap as it is.
-CREATE INDEX delivery_log ON delivery (endpoint_id, state, event_seq) WHERE state <> 'pending';
 
 CREATE TABLE attempt (
     delivery_seq INTEGER NOT NULL REFERENCES delivery (seq),
@@ -246,7 +246,6 @@ CREATE TABLE attempt (
     body_sha256 BLOB,                -- of what was sent; null when nothing was rendered
     PRIMARY KEY (delivery_seq, n)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX attempt_at ON attempt (at);
 
 -- The latest request of a delivery that failed, head and body as they were sent. Gone once it
 -- is delivered; it has a guest's first name, and goes with what is erased of that guest.
