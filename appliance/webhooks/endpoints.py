@@ -51,10 +51,13 @@ class Endpoint:
     lineage: str | None = None
     own_refs: int = 0
 
+    def created(self, reservation: Reservation) -> bool:
+        """Whether the line of keys that registered this endpoint created the reservation."""
+        return self.lineage is not None and self.lineage == reservation.lineage
+
     def may_read_reference(self, reservation: Reservation) -> bool:
         """Whether events to this endpoint contain the reservation's externalRef."""
-        own = self.lineage is not None and self.lineage == reservation.lineage
-        return own or not self.own_refs
+        return not self.own_refs or self.created(reservation)
 
 
 def parse_ca(text: str) -> str:

@@ -156,6 +156,7 @@ class Reservation(Answer):
     checked_in_at: Instant | None
     created_at: Instant
     updated_at: Instant
+    created_by_this_key: bool
     external_ref: Reference | UnsetType = UNSET
     customer_email: str | UnsetType | None = UNSET
     customer_phone: str | UnsetType | None = UNSET
@@ -259,6 +260,7 @@ class EventReservation(Answer, kw_only=True):
     guests: Positive
     customer_first_name: str
     source: Source
+    created_by_this_key: bool
     external_ref: str | UnsetType = UNSET
     checked_in_at: Instant | None
     venue: VenueName
