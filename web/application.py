@@ -40,6 +40,7 @@ from web.door_app import DOOR_ROUTES
 from web.error_pages import error_page
 from web.guest.responses import make_guest_limits
 from web.listeners import renewal
+from web.live_stream import stream_changes
 from web.middleware import SECURE, Services, add_checks, in_environment, with_key
 from web.monitoring import Health, Metrics, ProxyWatch
 from web.portal.box import SAVED, Saved, read_file
@@ -132,6 +133,7 @@ def _add_shared_routes(app: web.Application, box: Box, live: Services) -> None:
     )
     for method, path, handler in shared:
         _add_readable(app, method, path, in_environment(handler, live), ANYBODY)
+    _add(app, "GET", "/live", in_environment(stream_changes, live), Principal("browser"))
 
 
 # `/v1/webhooks/test` is a call of its own, so the methods for an id are not allowed there.
