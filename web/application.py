@@ -22,7 +22,6 @@ from appliance.http.request import (
     Handler,
     Principal,
 )
-from appliance.jobs.fence import FenceWatch
 from appliance.jobs.nightly import BackupCopies, FrequentBackups, NightlyWork, Retention
 from appliance.jobs.relay_updates import RelayUpdates
 from appliance.jobs.reservation_states import make_reservation_jobs
@@ -41,9 +40,9 @@ from web.door_app import DOOR_ROUTES
 from web.error_pages import error_page
 from web.guest.responses import make_guest_limits
 from web.listeners import renewal
+from web.live_stream import stream_changes
 from web.middleware import SECURE, Services, add_checks, in_environment, with_key
 from web.monitoring import Health, Metrics, ProxyWatch
-from web.neighbours import FENCE
 from web.portal.box import SAVED, Saved, read_file
 from web.portal.box_jobs import BACKING_UP, EXAMINER, OUTSIDE, BackingUp, Examiner
 from web.portal.cookies import BOX
@@ -68,13 +67,11 @@ def build_application(
     box: Box,
     certificates: Certificates | None = None,
     directory: DataDirectory | None = None,
-    fence: FenceWatch | None = None,
 ) -> web.Application:
     """Build the application that serves both environments of `box`.
 
     `certificates` is None if the box does not serve TLS. `directory` is the data directory. If it
-    is None, there are no backups and no nightly work. If `fence` is None, the box does not check
-    whether another box serves the same venue. The caller must close `box`.
+    is None, there are no backups and no nightly work. The caller must close `box`.
     """
     app = web.Application(client_max_size=BODY_LIMIT)
 
@@ -115,8 +112,6 @@ def build_application(
         )
         served.append(services)
         _add_routes(app, box, services, sandbox)
-    if fence is not None:
-        app[FENCE] = fence
     app.cleanup_ctx.append(_background(box, served, certificates, directory))
     _add_shared_routes(app, box, served[0])
     app[READERS] = readers_of(box)
@@ -138,6 +133,11 @@ def _add_shared_routes(app: web.Application, box: Box, live: Services) -> None:
     )
     for method, path, handler in shared:
         _add_readable(app, method, path, in_environment(handler, live), ANYBODY)
+    _add(app, "GET", "/live", in_environment(stream_changes, live), Principal("browser"))
+
+
+# `/v1/webhooks/test` is a call of its own, so the methods for an id are not allowed there.
+_ID = "{id:(?!test$)[^/]+}"
 
 
 def _add_routes(app: web.Application, box: Box, services: Services, sandbox: Sandbox) -> None:
@@ -146,7 +146,8 @@ def _add_routes(app: web.Application, box: Box, services: Services, sandbox: San
     for route in (*PARTNER_ROUTE_TABLE, *(sandbox.key_routes if is_test else ())):
         handler = with_key(route.handler, route.scope, services)
         principal = Principal("key", route.scope)
-        _add_readable(app, route.method, prefix + route.path, handler, principal)
+        path = prefix + route.path.replace("{id}", _ID)
+        _add_readable(app, route.method, path, handler, principal)
     for method, path, handler in TERMINAL_ROUTES:
         public = in_environment(handler, services, app[SECURE].demand)
         _add_readable(app, method, prefix + path, public, Principal("terminal"))
@@ -215,7 +216,7 @@ def _background(
             await erasure.start()
             await services.dispatcher.start()
             await services.email_worker.start()
-        scheduler.start(*jobs, app[OUTSIDE].job, *([app[FENCE].job] if FENCE in app else []))
+        scheduler.start(*jobs, app[OUTSIDE].job)
         yield
         await scheduler.close()
         # Close in parallel, because each may wait for a remote server and the box must stop within
