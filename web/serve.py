@@ -34,7 +34,7 @@ from web.application import build_application
 from web.connection import Connection, ConnectionLimit, affordable_connections
 from web.duplicate import refuse_duplicate
 from web.listeners import CountedTls, Listening, accept_tls, listen, open_certificates
-from web.mdns import find_address, find_local_address, following
+from web.mdns import find_addresses, find_local_address, following
 from web.middleware import REQUESTS, SETUP_PATH
 from web.portal.cookies import RESTART
 from web.relay.client import RelayClient
@@ -170,7 +170,9 @@ async def _serve(
     host, port = listening.host, listening.port
     # From here on, the settings contain the host and port from the command line.
     settings = replace(settings, server=replace(settings.server, host=host, port=port))
-    address = find_address(host, port, directory.remembered_address())
+    addresses = find_addresses(
+        host, port, directory.remembered_address(), settings.server.house_address
+    )
     uptime = SystemUptime()
     grace_ms = settings.webhooks.clock_grace_minutes * 60_000
     clock = BoxClock(
@@ -180,7 +182,7 @@ async def _serve(
         directory.root,
         directory.master_key(),
         settings,
-        address=address,
+        address=addresses[0],
         clock=clock,
         tokens=console.tokens,
         zones=newest_zone_database(own_root=directory.root / "tz"),
@@ -188,7 +190,8 @@ async def _serve(
     )
     try:
         recall_clock(clock, box.live.database)
-        directory.remember_address(address)
+        box.move(*addresses)
+        directory.remember_address(addresses[0])
         directory.remember_host(host)
         certificates = open_certificates(directory, box) if listening.tls else None
 
