@@ -39,10 +39,13 @@ class Box:
         """The data directory with both databases."""
         return DataDirectory(self.live.database.path.parent)
 
-    def move(self, address: str) -> None:
-        """Set the address used in new links. Links already issued do not change."""
+    def move(self, address: str, *others: str) -> None:
+        """Set the address used in new links, and the box's other addresses in the house.
+
+        Links already issued do not change.
+        """
         for environment in self.environments:
-            environment.links.address = address
+            environment.links.address, environment.links.others = address, others
 
     def look_for_changes(self) -> None:
         """Notify the listeners of both databases that another process may have changed rows."""

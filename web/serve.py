@@ -33,7 +33,7 @@ from web.application import build_application
 from web.connection import Connection, ConnectionLimit, affordable_connections
 from web.duplicate import refuse_duplicate
 from web.listeners import CountedTls, Listening, accept_tls, listen, open_certificates
-from web.mdns import find_address, find_local_address, following
+from web.mdns import find_addresses, find_local_address, following
 from web.middleware import REQUESTS, SETUP_PATH
 from web.portal.cookies import RESTART
 from web.relay.client import RelayClient
@@ -169,19 +169,22 @@ async def _serve(
     host, port = listening.host, listening.port
     # From here on, the settings contain the host and port from the command line.
     settings = replace(settings, server=replace(settings.server, host=host, port=port))
-    address = find_address(host, port, directory.remembered_address())
+    addresses = find_addresses(
+        host, port, directory.remembered_address(), settings.server.house_address
+    )
     box = open_box(
         directory.root,
         directory.master_key(),
         settings,
-        address=address,
+        address=addresses[0],
         clock=BoxClock(console.clock, kernel_is_synchronised),
         tokens=console.tokens,
         zones=newest_zone_database(own_root=directory.root / "tz"),
         on_broken=stopping.on_broken,
     )
     try:
-        directory.remember_address(address)
+        box.move(*addresses)
+        directory.remember_address(addresses[0])
         directory.remember_host(host)
         certificates = open_certificates(directory, box) if listening.tls else None
 

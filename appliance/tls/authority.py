@@ -67,7 +67,7 @@ def wanted_names(slug: str, server: ServerSettings, addresses: Iterable[str]) ->
     excluded, because its visitors do not trust the authority.
     """
     machine = gethostname()
-    names = ["localhost", f"{slug}.local", machine, *server.names]
+    names = ["localhost", f"{slug}.local", machine, *server.names, server.house_address]
     if "." not in machine:
         names.append(f"{machine}.local")
     if not is_public(server.app_url):
