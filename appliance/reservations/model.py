@@ -22,6 +22,10 @@ FREEING_STATUSES = ("cancelled", "declined")
 OPEN_STATUSES = ("requested", "pending", "partial", "confirmed")
 LAST_GENERATION = 255  # the highest generation number that a guest pass can hold
 SOURCES = ("platform", "manual", "partner")
+_TITLES = frozenset({
+    "mr", "mrs", "ms", "miss", "dr", "prof", "m", "mme", "mlle", "monsieur", "madame",
+    "mademoiselle", "السيد", "السيده", "الانسه", "الدكتور", "الدكتوره",
+})  # fmt: skip
 # If the first word of a name is one of these, the given name includes the second word. If the
 # second word is an article, it also includes the third word, as in “Abd el Kader”.
 _NAME_PREFIXES = frozenset({"عبد", "ابو", "ام", "ابن", "abd", "abou", "abu", "oum", "umm"})
@@ -87,8 +91,8 @@ class Reservation:
 
     @property
     def customer_first_name(self) -> str | None:
-        """The first word of the customer's name, or None if the name was erased."""
-        words = (self.customer_name or "").split(maxsplit=1)
+        """The first word of the customer's name after titles, or None if the name was erased."""
+        words = self._name_words()
         return words[0] if words else None
 
     @property
@@ -97,7 +101,7 @@ class Reservation:
 
         Includes all words of a compound given name such as “Abd el Kader”.
         """
-        words = (self.customer_name or "").split()
+        words = self._name_words()
         if len(words) < 2 or fold(words[0]) not in _NAME_PREFIXES:
             return self.customer_first_name
         return " ".join(words[: 3 if fold(words[1]) in _ARTICLES else 2])
@@ -111,6 +115,12 @@ class Reservation:
     def searched_numbers(self) -> list[str]:
         """The texts in which a search for a phone number looks."""
         return searched_numbers(self.customer_phone, self.phone_numbers)
+
+    def _name_words(self) -> list[str]:
+        words = (self.customer_name or "").split()
+        while len(words) > 1 and fold(words[0]).rstrip(".") in _TITLES:
+            words = words[1:]
+        return words
 
     @property
     def holds(self) -> bool:

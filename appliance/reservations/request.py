@@ -11,6 +11,7 @@ from appliance.core.email_addresses import clean_email, is_email
 from appliance.core.errors import (
     CustomerContactRequired,
     CustomerNameRequired,
+    CustomerNotObject,
     IdempotencyKeyRequired,
     InvalidDate,
     InvalidEmail,
@@ -110,7 +111,9 @@ def read_contacts(email: object, phone: object) -> tuple[Any, Any]:
 
 
 def _parse_customer(customer: object) -> tuple[str, str | None, Any]:
-    members = customer if isinstance(customer, dict) else {}
+    if customer is not None and not isinstance(customer, dict):
+        raise CustomerNotObject(field="customer")
+    members = customer or {}
     name = members.get("name")
     if not isinstance(name, str) or not is_visible(name):
         raise CustomerNameRequired(field="customer.name")
