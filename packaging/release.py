@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from appliance.database.migrate import list_migrations
+from appliance.database.migrate import newest_schema
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLIC = ROOT / "packaging" / "release.pub"
@@ -94,7 +94,7 @@ def make_release(
     """Return a release file: manifest, signature and program. `changes` are for tests."""
     manifest = json.dumps({
         "version": version, "minimum": minimum, "machine": os.uname().machine,
-        "schema": list_migrations()[-1][0], "sha256": hashlib.sha256(program).hexdigest(),
+        "schema": newest_schema(), "sha256": hashlib.sha256(program).hexdigest(),
         "size": len(program), "notes": notes, **changes,
     }).encode()  # fmt: skip
     members = {

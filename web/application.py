@@ -6,7 +6,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from appliance.box import Box
+from appliance.box import Box, heartbeat_job
 from appliance.commands.service import find_program, takes_requests
 from appliance.core.data_directory import DataDirectory
 from appliance.doctor.outside import OutsideWatch
@@ -22,7 +22,6 @@ from appliance.http.request import (
     Handler,
     Principal,
 )
-from appliance.jobs.fence import FenceWatch
 from appliance.jobs.nightly import BackupCopies, FrequentBackups, NightlyWork, Retention
 from appliance.jobs.relay_updates import RelayUpdates
 from appliance.jobs.reservation_states import make_reservation_jobs
@@ -41,9 +40,9 @@ from web.door_app import DOOR_ROUTES
 from web.error_pages import error_page
 from web.guest.responses import make_guest_limits
 from web.listeners import renewal
+from web.live_stream import stream_changes
 from web.middleware import SECURE, Services, add_checks, in_environment, with_key
 from web.monitoring import Health, Metrics, ProxyWatch
-from web.neighbours import FENCE
 from web.portal.box import SAVED, Saved, read_file
 from web.portal.box_jobs import BACKING_UP, EXAMINER, OUTSIDE, BackingUp, Examiner
 from web.portal.cookies import BOX
@@ -68,13 +67,11 @@ def build_application(
     box: Box,
     certificates: Certificates | None = None,
     directory: DataDirectory | None = None,
-    fence: FenceWatch | None = None,
 ) -> web.Application:
     """Build the application that serves both environments of `box`.
 
     `certificates` is None if the box does not serve TLS. `directory` is the data directory. If it
-    is None, there are no backups and no nightly work. If `fence` is None, the box does not check
-    whether another box serves the same venue. The caller must close `box`.
+    is None, there are no backups and no nightly work. The caller must close `box`.
     """
     app = web.Application(client_max_size=BODY_LIMIT)
 
@@ -115,8 +112,6 @@ def build_application(
         )
         served.append(services)
         _add_routes(app, box, services, sandbox)
-    if fence is not None:
-        app[FENCE] = fence
     app.cleanup_ctx.append(_background(box, served, certificates, directory))
     _add_shared_routes(app, box, served[0])
     app[READERS] = readers_of(box)
@@ -138,6 +133,11 @@ def _add_shared_routes(app: web.Application, box: Box, live: Services) -> None:
     )
     for method, path, handler in shared:
         _add_readable(app, method, path, in_environment(handler, live), ANYBODY)
+    _add(app, "GET", "/live", in_environment(stream_changes, live), Principal("browser"))
+
+
+# `/v1/webhooks/test` is a call of its own, so the methods for an id are not allowed there.
+_ID = "{id:(?!test$)[^/]+}"
 
 
 def _add_routes(app: web.Application, box: Box, services: Services, sandbox: Sandbox) -> None:
@@ -146,7 +146,8 @@ def _add_routes(app: web.Application, box: Box, services: Services, sandbox: San
     for route in (*PARTNER_ROUTE_TABLE, *(sandbox.key_routes if is_test else ())):
         handler = with_key(route.handler, route.scope, services)
         principal = Principal("key", route.scope)
-        _add_readable(app, route.method, prefix + route.path, handler, principal)
+        path = prefix + route.path.replace("{id}", _ID)
+        _add_readable(app, route.method, path, handler, principal)
     for method, path, handler in TERMINAL_ROUTES:
         public = in_environment(handler, services, app[SECURE].demand)
         _add_readable(app, method, prefix + path, public, Principal("terminal"))
@@ -191,24 +192,22 @@ def _background(
     """Return a cleanup context that starts the background jobs, and later stops them."""
     scheduler = Scheduler(box.clock)
     erasures = [Erasures(services.environment) for services in served]
-    jobs = [erasure.job for erasure in erasures]
+    jobs = [heartbeat_job(box.live.database), *(erasure.job for erasure in erasures)]
     retentions = []
     for services in served:
-        may_expire = services.dispatcher.clock_gate.may_expire
-        retentions.append(Retention(services.environment, may_expire))
-        states = make_reservation_jobs(services.environment, may_expire)
+        retentions.append(Retention(services.environment))
+        states = make_reservation_jobs(services.environment)
         jobs += (retentions[-1].job, services.email_worker.job, states)
         if certificates is not None and services.environment is box.live:
             live = box.live.database
-            jobs.append(renewal(certificates, live, may_expire))
-            jobs.append(Acme(box.settings, certificates, live, may_expire).job)
+            jobs.append(renewal(certificates, live))
+            jobs.append(Acme(box.settings, certificates, live).job)
     if directory is not None:
         night = NightlyWork(box, retentions)
         jobs += (*night.jobs, FrequentBackups(box, night.busy).job)
         jobs.append(BackupCopies(box).job)
-        may_run = served[0].dispatcher.clock_gate.may_expire
         program = Path(find_program())
-        jobs.append(RelayUpdates(box, program, takes_requests, may_run).job)
+        jobs.append(RelayUpdates(box, program, takes_requests, box.clock.is_believed).job)
 
     async def run(app: web.Application) -> AsyncIterator[None]:
         for services, erasure in zip(served, erasures, strict=True):
@@ -217,8 +216,7 @@ def _background(
             await erasure.start()
             await services.dispatcher.start()
             await services.email_worker.start()
-            services.dispatcher.clock_gate.watch(scheduler.wake)
-        scheduler.start(*jobs, app[OUTSIDE].job, *([app[FENCE].job] if FENCE in app else []))
+        scheduler.start(*jobs, app[OUTSIDE].job)
         yield
         await scheduler.close()
         # Close in parallel, because each may wait for a remote server and the box must stop within

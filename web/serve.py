@@ -15,12 +15,8 @@ from functools import partial
 
 from aiohttp import web
 
-from appliance.backup.create import Maker, back_up_before_upgrade
-from appliance.backup.fence import Fenced
 from appliance.box import Box, open_box
-from appliance.clock import BoxClock, SystemUptime, kernel_is_synchronised, newest_zone_database
-from appliance.clock_gate import recall_clock
-from appliance.commands.backup import report
+from appliance.clock import BoxClock, kernel_is_synchronised, newest_zone_database
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
 from appliance.core.data_directory import DataDirectory, listen_for_wakeups
@@ -29,26 +25,22 @@ from appliance.core.network import in_url
 from appliance.core.qr import qr_blocks
 from appliance.core.settings import Settings
 from appliance.environment import staff_base
-from appliance.jobs.fence import FenceWatch
 from appliance.jobs.watchdog import DiskReserve, background_services, sd_notify
 from appliance.logs import open_log, print_error
 from appliance.staff.accounts import is_closed, offer_setup
 from appliance.tls.certificates import Certificates
 from web.application import build_application
 from web.connection import Connection, ConnectionLimit, affordable_connections
+from web.duplicate import refuse_duplicate
 from web.listeners import CountedTls, Listening, accept_tls, listen, open_certificates
-from web.mdns import find_address, find_local_address, following
+from web.mdns import find_addresses, find_local_address, following
 from web.middleware import REQUESTS, SETUP_PATH
-from web.neighbours import look_around
 from web.portal.cookies import RESTART
 from web.relay.client import RelayClient
 
 log = logging.getLogger(__name__)
 
 _BLACK_ON_WHITE, _RESET = "\x1b[97;40m", "\x1b[0m"
-# Makes systemd wait up to 10 more minutes. One step of the backup before an upgrade may take that
-# long if the databases are large and the volume is slow.
-_MORE_TIME = f"EXTEND_TIMEOUT_USEC={10 * 60 * 1_000_000}"
 _UMASK = 0o077
 _BACKLOG = 1024
 _ACCEPTED_AT_ONCE = 16
@@ -88,13 +80,7 @@ class Stopping:
 
     def on_broken(self, error: BaseException) -> None:
         """Stop with status 1 after a disk failure. The next start checks the files."""
-        self._fail(f"the disk failed ({error}). The box stops. Check the disk, then start the box.")
-
-    def on_fenced(self, error: Fenced) -> None:
-        """Stop with status 1, because another box has taken this box's place."""
-        self._fail(str(error))
-
-    def _fail(self, sentence: str) -> None:
+        sentence = f"the disk failed ({error}). The box stops. Check the disk, then start the box."
         print_error(sentence, os.environ)
         self.status = 1
         self.on_signal()
@@ -119,12 +105,14 @@ def run_serve(arguments: argparse.Namespace, console: Console) -> int:
             raise
     port = listener.getsockname()[1]
 
-    async def show_link(box: Box) -> None:
+    async def prepare(box: Box) -> None:
+        if not arguments.force:
+            await refuse_duplicate(box, host)
         local = find_local_address(host, port) or staff_base(box.live.links, box.settings.server)
         await show_setup_link(box, local, as_qr=arguments.qr)
 
     return serve_directory(
-        directory, settings, console, listener, host=host, on_open=show_link, may_restart=True
+        directory, settings, console, listener, host=host, on_open=prepare, may_restart=True
     )
 
 
@@ -153,7 +141,6 @@ def serve_directory(
         open_log(directory.root / "log")
         # The system's folder for temporary files may be full, or cleared while the box runs.
         tempfile.tempdir = str(directory.tmp)
-        _prepare_upgrade(directory, settings, console)
         while True:
             stopping = Stopping(may_restart)
             listening = Listening(host, listener)
@@ -182,25 +169,22 @@ async def _serve(
     host, port = listening.host, listening.port
     # From here on, the settings contain the host and port from the command line.
     settings = replace(settings, server=replace(settings.server, host=host, port=port))
-    address = find_address(host, port, directory.remembered_address())
-    uptime = SystemUptime()
-    grace_ms = settings.webhooks.clock_grace_minutes * 60_000
-    clock = BoxClock(
-        console.clock, uptime.boot, uptime.milliseconds, kernel_is_synchronised, grace_ms
+    addresses = find_addresses(
+        host, port, directory.remembered_address(), settings.server.house_address
     )
     box = open_box(
         directory.root,
         directory.master_key(),
         settings,
-        address=address,
-        clock=clock,
+        address=addresses[0],
+        clock=BoxClock(console.clock, kernel_is_synchronised),
         tokens=console.tokens,
         zones=newest_zone_database(own_root=directory.root / "tz"),
         on_broken=stopping.on_broken,
     )
     try:
-        recall_clock(clock, box.live.database)
-        directory.remember_address(address)
+        box.move(*addresses)
+        directory.remember_address(addresses[0])
         directory.remember_host(host)
         certificates = open_certificates(directory, box) if listening.tls else None
 
@@ -209,15 +193,13 @@ async def _serve(
             if certificates is not None:
                 certificates.load()
 
-        fence = FenceWatch(box, look_around(box, host), stopping.on_fenced)
-        await fence.check_at_start()
         with listen_for_wakeups(directory.wakeup_pipe, reload):
             await on_open(box)
             async with (
                 following(box, host, port),
                 background_services(box, os.environ, reserve),
             ):
-                app = build_application(box, certificates, directory, fence)
+                app = build_application(box, certificates, directory)
                 await _accept_until_stopped(app, box, directory, listening, stopping, certificates)
     finally:
         await box.close()
@@ -276,22 +258,6 @@ async def _accept_until_stopped(
                 await runner.cleanup()
         except TimeoutError:
             log.warning("serve: some deliveries did not finish in time and will be retried")
-
-
-def _prepare_upgrade(directory: DataDirectory, settings: Settings, console: Console) -> None:
-    """Back up the box if this version will upgrade the database schema. Log the result.
-
-    Shows the progress and extends systemd's start timeout. The caller must hold the lock.
-    """
-
-    def show_progress(step: str, done: int, total: int) -> None:
-        sd_notify(os.environ, _MORE_TIME)
-        report(step, done, total)
-
-    maker = Maker(directory, settings, console.clock, console.tokens, console.zones, show_progress)
-    result = back_up_before_upgrade(maker)
-    if result:
-        log.warning("serve: %s", result)
 
 
 async def show_setup_link(box: Box, local: str, *, as_qr: bool) -> None:

@@ -15,7 +15,6 @@ import apsw
 
 from appliance.backup import archive, catalogue
 from appliance.backup.catalogue import SUFFIX, Record, find_volume
-from appliance.backup.fence import read_installation
 from appliance.backup.recovery_key import RecoveryKey, ensure_recovery_key
 from appliance.backup.restore import Proven, check_copies, prove, require_room, scratch_folder
 from appliance.backup.targets import ensure_sftp_key
@@ -28,12 +27,10 @@ from appliance.core.settings import Settings
 from appliance.core.tokens import EnvironmentName, Tokens
 from appliance.database.connection import Reader, open_connection
 from appliance.database.integrity import copy_database, describe_venue, read_schema_number
-from appliance.database.migrate import find_upgrade
 from appliance.environment import own_version
 
 _ABANDONED_SECONDS = 6 * 3600
-# Maximum time to wait for another backup to finish. Must be less than the 600 s that systemd allows
-# for a start that includes an upgrade.
+# Maximum time to wait for another backup to finish.
 _PATIENCE_SECONDS = 540.0
 
 _NO_ROOM = _(
@@ -118,8 +115,7 @@ class Maker:
         self.directory.refuse_lost_key()
         key = ensure_recovery_key(self.directory, self.tokens)
         if self.settings.backup.target.startswith("sftp:"):
-            # Even the first backup must contain this SSH key, because a restored box needs it to
-            # read and write its marker at the target.
+            # Even the first backup must contain this key, so that a restored box goes on copying.
             ensure_sftp_key(self.directory)
         _sweep(folder)
         with scratch_folder(self.directory) as scratch:
@@ -148,10 +144,7 @@ class Maker:
 
     def _mark(self, live: Path) -> str:
         with contextlib.closing(open_connection(live, writable=False)) as connection:
-            try:
-                return find_mark(Reader(connection, self.clock, self.zones))
-            except apsw.SQLError:  # before an upgrade, an older schema lacks some of the tables
-                return ""
+            return find_mark(Reader(connection, self.clock, self.zones))
 
     def _copy(self, scratch: Path) -> dict[EnvironmentName, Path]:
         copies: dict[EnvironmentName, Path] = {}
@@ -168,8 +161,6 @@ class Maker:
 
     def _header(self, live: Path, key: RecoveryKey, folder: Path) -> archive.Header:
         venue, slug, venue_id = describe_venue(live)
-        installation = read_installation(self.directory.root)
-        generation = installation.generation if installation else 1
         return archive.Header(
             venue, slug, venue_id,
             made_at=format_instant(self.clock.now()),
@@ -177,41 +168,12 @@ class Maker:
             schema=read_schema_number(live),
             key_check=key.check,
             salt=self.tokens.random_bytes(32).hex(),
-            number=catalogue.next_number(self.directory, folder, venue_id, generation),
+            number=catalogue.next_number(self.directory, folder, venue_id),
         )  # fmt: skip
 
     def _remember(self, record: Record) -> None:
         with contextlib.suppress(OSError):  # ignore a full disk, which an alert already reports
             catalogue.write_record(self.directory.root, record)
-
-
-def back_up_before_upgrade(maker: Maker) -> str:
-    """Create a verified backup if a schema upgrade is due. Returns a message to print, or "".
-
-    If the backup to the configured folder fails, uses `backups/` in the data directory. Raises
-    OperatorError if both backups fail; the schema must then not be upgraded. Call this with the
-    data directory's lock held, before the box serves.
-    """
-    upgrade = find_upgrade(maker.directory.databases)
-    if upgrade is None:
-        return ""
-    old, new = upgrade
-    own = maker.directory.root / "backups"
-    try:
-        path, _ = maker.make()
-    except OperatorError as trouble:
-        try:
-            make_folder(own)
-            path, proven = maker.make(to=own)
-        except (OperatorError, OSError):
-            raise OperatorError(
-                f"schema {old} was not upgraded to {new}, because the backup before the upgrade "
-                f"failed ({trouble}). Nothing was changed. Solve this problem, then start again."
-            ) from None
-        with contextlib.suppress(OSError):
-            # If the upgrade fails repeatedly, each start creates a backup, so delete old ones.
-            catalogue.rotate(path, proven.header.venue_id)
-    return f"schema {old} becomes {new}; the backup from before the upgrade is {path}"
 
 
 def find_mark(reader: Reader) -> str:

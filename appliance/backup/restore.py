@@ -10,12 +10,6 @@ from typing import BinaryIO
 import apsw
 
 from appliance.backup import archive, catalogue
-from appliance.backup.fence import (
-    Installation,
-    keep_installation,
-    read_installation,
-    renew_installation,
-)
 from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key, recovery_key_file
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
@@ -25,7 +19,7 @@ from appliance.core.settings import Settings
 from appliance.core.tokens import EnvironmentName, Keyring, Tokens
 from appliance.database.connection import Reader, open_connection, open_for_command
 from appliance.database.integrity import count_rows, list_faults, make_live, session
-from appliance.database.migrate import list_migrations, migrate
+from appliance.database.migrate import migrate, newest_schema
 from appliance.door.guest_pass import decode_pass, get_signing_key, pass_text
 from appliance.door.scan import look_up_code
 from appliance.reservations.rows import find_reservation
@@ -109,7 +103,7 @@ def _prove_database(
     if count_rows(path) != manifest.rows[path.name]:
         raise OperatorError(f"{path.name} in this backup lacks rows. Use a different backup.")
     with closing(open_connection(path, writable=False)) as connection:
-        if int(connection.pragma("user_version")) == list_migrations()[-1][0]:
+        if int(connection.pragma("user_version")) == newest_schema():
             _prove_pass(Reader(connection, clock, zones), Keyring(master, name), name)
 
 
@@ -170,13 +164,9 @@ _DATABASES = [f"{name}{more}" for name in ("test.db", "live.db") for more in (*_
 
 def restore_blank(
     file: BinaryIO, key: RecoveryKey, directory: DataDirectory, clock: Clock, zones: ZoneDatabase,
-    progress: archive.Progress, previous: Installation | None = None, *, confirmed: bool = False,
+    progress: archive.Progress,
 ) -> Proven:  # fmt: skip
     """Restore a complete box into a directory without a box.
-
-    The restored box gets a new installation, which is later than both the backup's and `previous`
-    (if given). Set `confirmed` if the box that the backup came from is known to be off. Otherwise
-    the restored box does not serve while that box does.
 
     If the directory contains a box that was never set up, its files are moved to another folder. An
     interrupted restore can be run again. Raises OperatorError if the backup is unusable, or if the
@@ -190,8 +180,6 @@ def restore_blank(
         with scratch_folder(directory) as scratch:
             proven = unpack_proven(file, key, scratch, clock, zones, progress)
             _record_restore(scratch, proven, clock, zones)
-            here = read_installation(directory.root)
-            renew_installation(scratch, Tokens(), clock.now(), here, previous, confirmed=confirmed)
             if is_unowned(directory, clock, zones):
                 put_unowned_aside(directory, clock)
             atomic_write(directory.restore_mark, b"")
@@ -203,7 +191,7 @@ def restore_blank(
 
 def refuse_newer(header: archive.Header) -> None:
     """Raise OperatorError if the backup has a newer database schema than this program."""
-    if header.schema > list_migrations()[-1][0]:
+    if header.schema > newest_schema():
         raise OperatorError(
             f"this backup was made by venuebox {header.version}, which is newer. Restore it "
             "with that version."
@@ -217,14 +205,13 @@ def restore_latest(
     """Replace the box's data with the latest good backup in `folders`.
 
     Returns (path of the backup, folder with the old data, verified backup, whether live.db was
-    kept). It is kept if only test.db is damaged. Settings and certificates are kept too, and so is
-    the installation: a box whose place was taken must not serve after a restore either. Backups
+    kept). It is kept if only test.db is damaged. Settings and certificates are kept too. Backups
     with a newer schema than this program's are skipped, so an older program can revert an upgrade.
     Raises OperatorError if there is no good backup.
     """
     with directory.lock():
         keeps_live = not _is_damaged(directory, "live") and _is_damaged(directory, "test")
-        failure, newest = "", list_migrations()[-1][0]
+        failure, newest = "", newest_schema()
         backups = [backup for folder in folders for backup in catalogue.list_backups(folder)]
         for path, header in sorted(backups, key=lambda backup: backup[1].order, reverse=True):
             if header.key_check != key.check or header.schema > newest:
@@ -237,7 +224,6 @@ def restore_latest(
                         aside = _replace_sandbox(directory, scratch, clock)
                     else:
                         _record_restore(scratch, proven, clock, zones)
-                        keep_installation(directory.root, scratch, Tokens(), clock.now())
                         aside = _move_aside(directory, clock)
                         _place(directory, scratch, key, proven.header)
             except OperatorError as error:  # try the next older backup

@@ -33,7 +33,7 @@ from appliance.database.connection import (
     open_for_command,
 )
 from appliance.database.integrity import session
-from appliance.database.migrate import list_migrations
+from appliance.database.migrate import newest_schema
 from appliance.environment import Links, path_prefix
 from appliance.venue.model import parse_date
 
@@ -267,7 +267,7 @@ def _existing_database(directory: DataDirectory, environment: EnvironmentName) -
 
 def _check_schema(reader: Reader, path: Path) -> None:
     """Raise OperatorError unless the schema is current. Only `serve` upgrades a database."""
-    found, known = reader.value("PRAGMA user_version"), list_migrations()[-1][0]
+    found, known = reader.value("PRAGMA user_version"), newest_schema()
     if found > known:
         raise OperatorError(describe_newer(path, found, known))
     if found != known:

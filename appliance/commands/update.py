@@ -28,7 +28,7 @@ from appliance.core.data_directory import DataDirectory, choose_data_directory
 from appliance.core.errors import OperatorError
 from appliance.core.files import acting_as, find_owner, sync
 from appliance.database.integrity import read_schema_number
-from appliance.database.migrate import list_migrations
+from appliance.database.migrate import newest_schema
 from appliance.environment import own_version
 from appliance.release import (
     OUTCOMES,
@@ -226,7 +226,7 @@ def update(
     if is_well:
         progress.note("done", f"{program} is now {manifest.version}")
     else:
-        if manifest.schema != list_migrations()[-1][0] and was_well:
+        if manifest.schema != newest_schema() and was_well:
             progress.note("stays", "")
             raise OperatorError(
                 f"{manifest.version} stopped answering. It stays installed, because {installed} "
@@ -315,7 +315,7 @@ def _go_back(program: Path, previous: Path, data: Path, service: Service) -> Non
         service.stop()
         with acting_as(find_owner(data)):  # files that SQLite creates must belong to the owner
             schemas = [read_schema_number(path) for path in DataDirectory(data).databases]
-        if max(schemas) > list_migrations()[-1][0]:  # this program is the previous one
+        if max(schemas) > newest_schema():  # this program is the previous one
             call([previous, "restore", "--latest", "--data", data])
         previous.replace(program)
         sync(program.parent)

@@ -70,6 +70,14 @@ class InvalidDateRange(ApiError): ...
 class InvalidSlot(ApiError): ...
 
 
+class SlotUnknown(InvalidSlot):
+    """No slot starts at this time. The message names the slots of that date."""
+
+
+class SlotNotOffered(InvalidSlot):
+    """The slot is not offered on that weekday. The message names the slots of that date."""
+
+
 class SlotEnded(InvalidSlot): ...
 
 
@@ -87,6 +95,9 @@ class FewerThanArrived(GuestsOutOfRange):
 
 
 class CustomerNameRequired(ApiError): ...
+
+
+class CustomerNotObject(CustomerNameRequired): ...
 
 
 class CustomerContactRequired(ApiError): ...
@@ -192,7 +203,14 @@ class WebhookUrlClosed(InvalidWebhookUrl):
     """The URL's network is not allowed. To allow it, add `entry` to `webhooks.allow_networks`."""
 
 
+class WebhookNameClosed(InvalidWebhookUrl):
+    """Like WebhookUrlClosed, for a host name, whose address the message must not contain."""
+
+
 class InvalidEventType(ApiError): ...
+
+
+class UnknownEventType(InvalidEventType): ...
 
 
 class Unauthorized(ApiError): ...
@@ -231,6 +249,9 @@ class VenueClosed(VenueInactive):
 
 
 class TooManyEndpoints(ApiError): ...
+
+
+class EndpointIsInactive(ApiError): ...
 
 
 class WrongState(ApiError):
@@ -316,9 +337,6 @@ class CodeLater(SignInLater): ...
 
 
 class StaffRoleMissing(ScopeMissing): ...
-
-
-class EndpointIsInactive(WrongState): ...
 
 
 class OfferOver(WrongState): ...

@@ -1,6 +1,5 @@
-"""Schema migrations: upgrade a database file to the newest schema."""
+"""The schema of a database file: create it, refuse a newer one, and run later migrations."""
 
-from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from appliance.database.connection import (
     lay_out_pages,
     wait_for_others,
 )
-from appliance.database.integrity import describe_damage, read_schema_number
+from appliance.database.integrity import describe_damage
 
 APPLICATION_ID = 0x53564342  # "SVCB", which marks a box database
 
@@ -26,34 +25,22 @@ APPLICATION_ID = 0x53564342  # "SVCB", which marks a box database
 PAGE_BYTES = 1024
 
 
-def list_migrations() -> list[tuple[int, str]]:
-    """Return the migrations in order as (number, SQL)."""
-    folder = resources.files("appliance.database").joinpath("migrations")
-    files = sorted(f.name for f in folder.iterdir() if f.name.endswith(".sql"))
-    return [(int(name[:4]), folder.joinpath(name).read_text("utf-8")) for name in files]
+# SQL that leads from schema 1 to 2, from 2 to 3, and so on. Never change a released one.
+# schema.sql is always the newest schema, and every new database is made from it.
+MIGRATIONS: tuple[str, ...] = ()
 
 
-def find_upgrade(paths: Sequence[Path]) -> tuple[int, int] | None:
-    """Return (oldest schema found, newest schema) if `migrate` would upgrade one of `paths`.
-
-    Returns None if no upgrade is due, or if `migrate` would refuse a file because it is missing,
-    damaged, newer than this program or not a box database.
-    """
-    newest = list_migrations()[-1][0]
-    try:
-        found = [read_schema_number(path) for path in paths]
-    except apsw.Error:
-        return None
-    oldest = min(found)
-    return (oldest, newest) if 0 < oldest < newest and max(found) <= newest else None
+def newest_schema() -> int:
+    """Return the schema number that this version of the program reads and writes."""
+    return 1 + len(MIGRATIONS)
 
 
-def migrate(path: Path, *, create: bool = False) -> int:
-    """Upgrade `path` to the newest schema. Returns the schema number.
+def migrate(path: Path, *, create: bool = False) -> None:
+    """Bring `path` to the newest schema, in one transaction. With `create`, make it if missing.
 
-    All migrations run in one transaction. `serve` makes a backup first. Raises OperatorError, with
-    the file unchanged, if the file is missing (unless `create`), damaged, not a box database or
-    newer than this program, or if the disk is full or SQLite is too old.
+    Raises OperatorError, with the file unchanged, if the file is missing (unless `create`),
+    damaged, not a box database or newer than this program, or if the disk is full or SQLite is too
+    old.
     """
     check_engine()
     check_pages()
@@ -62,7 +49,7 @@ def migrate(path: Path, *, create: bool = False) -> int:
     connection = apsw.Connection(str(path))
     try:
         wait_for_others(connection)
-        return _migrate(connection, path, list_migrations())
+        bring_up_to_date(connection, path)
     except apsw.FullError:
         raise OperatorError(
             f"{path.name} was not upgraded: {path.parent} has no free space. Nothing was "
@@ -76,11 +63,15 @@ def migrate(path: Path, *, create: bool = False) -> int:
         connection.close()
 
 
-def _migrate(connection: apsw.Connection, path: Path, migrations: list[tuple[int, str]]) -> int:
-    newest = migrations[-1][0]
+def bring_up_to_date(connection: apsw.Connection, path: Path) -> None:
+    """Run what the database behind `connection` lacks of the schema, in one transaction.
+
+    Raises OperatorError if it is newer than this program or not a box database.
+    """
+    newest = newest_schema()
     found = _check(connection, path, newest)
     if found == newest:
-        return newest
+        return
     if not found:
         lay_out_pages(connection, PAGE_BYTES)
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
@@ -88,9 +79,8 @@ def _migrate(connection: apsw.Connection, path: Path, migrations: list[tuple[int
     connection.pragma("journal_mode", "wal")
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for number, sql in migrations:
-            if number > found:
-                connection.execute(sql)
+        for sql in MIGRATIONS[found - 1 :] if found else (_read_schema(),):
+            connection.execute(sql)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {newest}")
         connection.execute("COMMIT")
@@ -99,7 +89,10 @@ def _migrate(connection: apsw.Connection, path: Path, migrations: list[tuple[int
             connection.execute("ROLLBACK")
         raise
     path.chmod(0o600)
-    return newest
+
+
+def _read_schema() -> str:
+    return resources.files("appliance.database").joinpath("schema.sql").read_text("utf-8")
 
 
 def _check(connection: apsw.Connection, path: Path, newest: int) -> int:

@@ -15,7 +15,7 @@ from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.tokens import Keyring
 from appliance.database.integrity import find_faults, find_missing_pages
-from appliance.database.migrate import list_migrations
+from appliance.database.migrate import newest_schema
 from appliance.doctor.check import (
     SCHEMA,
     Check,
@@ -118,7 +118,7 @@ def integrity(context: CheckContext) -> Check:
 
 def schema(context: CheckContext) -> Check:
     """Check that the databases have the current schema, or one that `serve` will upgrade."""
-    known = list_migrations()[-1][0]
+    known = newest_schema()
     found = []
     for environment in ENVIRONMENTS:
         with context.file(environment) as reader:

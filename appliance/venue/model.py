@@ -16,7 +16,14 @@ from typing import Any
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
-from appliance.core.errors import GuestsOutOfRange, VenueClosed, VenueInactive
+from appliance.core.errors import (
+    GuestsOutOfRange,
+    SlotNotOffered,
+    SlotUnknown,
+    VenueClosed,
+    VenueInactive,
+)
+from appliance.core.phone_numbers import country_of, find_numbers
 from appliance.database.connection import Reader, known
 
 
@@ -94,6 +101,11 @@ class Venue:
         return self.reservation_mode == "free"
 
     @property
+    def phone_numbers(self) -> tuple[str, ...]:
+        """The sure numbers in `phone`, in E.164."""
+        return _find_phone_numbers(self.phone, self.time_zone)
+
+    @property
     def way(self) -> str | None:
         """The URL of a map that shows the venue.
 
@@ -103,6 +115,11 @@ class Venue:
         if self.map_url or not self.address:
             return self.map_url
         return f"https://www.openstreetmap.org/search?query={quote(self.address, safe='')}"
+
+
+@lru_cache(maxsize=4)  # many pages show the venue's number, which rarely changes
+def _find_phone_numbers(phone: str | None, time_zone: str) -> tuple[str, ...]:
+    return tuple(find_numbers(phone, country_of(time_zone)))
 
 
 def find_closure(venue: Venue, closings: Iterable[Closing], day: str) -> VenueInactive | None:
@@ -438,6 +455,21 @@ def list_slots(reader: Reader, start: str | None = None) -> list[Slot]:
 @lru_cache(maxsize=64)
 def _weekdays(days: str) -> tuple[int, ...]:
     return tuple(json.loads(days))
+
+
+def get_offered_slot(reader: Reader, start: str, day: date) -> Slot:
+    """Return the slot that starts at `start` (`HH:MM`) on `day`.
+
+    Raises SlotNotOffered if it is offered on other weekdays only, and SlotUnknown if no slot starts
+    then.
+    """
+    slot = find_slot(list_slots(reader, start), start, day)
+    if slot is not None:
+        return slot
+    slots = list_slots(reader)
+    offered = ", ".join(each.start for each in offered_slots(slots, day)) or "–"
+    refusal = SlotNotOffered if any(each.start == start for each in slots) else SlotUnknown
+    raise refusal(field="slot", slot=start, date=day.isoformat(), offered=offered)
 
 
 def get_slot(reader: Reader, slot_id: str) -> Slot:

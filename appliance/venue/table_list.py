@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from appliance.core.errors import ValidationError, field_invalid
+from appliance.core.text import fold, plain_dashes, western_digits
 from appliance.venue.model import Table
 from appliance.venue.venue_file import NAME_MAX, check_table
 
@@ -15,8 +16,9 @@ _COLUMNS = 6
 _DIGITS_MAX = 10
 _CELL_LINES = 10  # at most, of a row whose cells contain line breaks
 _SEPARATOR = re.compile("sep=([;,|\t])", re.IGNORECASE)
-_RANGE = re.compile(r"(\D*?)(\d{1,6})\s*(?:-|–|\.\.)\s*(\D*?)(\d{1,6})")
-_HEADINGS = frozenset({"number", "numéro", "numero", "table", "n°", "no", "nº", "رقم"})
+_RANGE = re.compile(r"(\D*?)(\d{1,6})\s*(?:-|\.\.)\s*(\D*?)(\d{1,6})")
+# Folded
+_HEADINGS = frozenset({"number", "numero", "table", "n°", "no", "رقم", "الرقم", "الطاوله"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ def parse_tables(text: str, taken: frozenset[str] = frozenset()) -> PastedTables
     tables: list[Table] = []
     faults: list[tuple[int, str, ValidationError]] = []
     for line, raw, cells in _rows(text):
-        if not tables and not faults and cells[0].casefold() in _HEADINGS:
+        if not tables and not faults and fold(cells[0]) in _HEADINGS:
             continue
         try:
             found = _parse_row(cells)
@@ -104,7 +106,7 @@ def _parse_row(cells: list[str]) -> list[Table]:
 
 def _expand_range(number: str, name: str) -> list[tuple[str, str]]:
     """Return (number, name) for a table number, or for each table in a range."""
-    found = _RANGE.fullmatch(number)
+    found = _RANGE.fullmatch(plain_dashes(number))
     if found is None:
         return [(number, name or number)]
     head, first, other_head, last = found.groups()
@@ -123,7 +125,7 @@ def _parse_number(text: str, default: int) -> int:
 
     If the cell contains anything else, return -1, which `check_table` rejects.
     """
-    digits = re.sub("[\u202f\u00a0 ]", "", text)
+    digits = re.sub("[\u202f\u00a0 ]", "", western_digits(text))
     if not digits:
         return default
     is_number = digits.isascii() and digits.isdecimal() and len(digits) <= _DIGITS_MAX

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 from appliance.clock import ZoneDatabase
 from appliance.core.errors import OperatorError, ValidationError, field_invalid, raise_faults
 from appliance.core.i18n import is_currency
+from appliance.core.phone_numbers import PHONE_MAX, is_phone
+from appliance.core.text import fold
 from appliance.venue.model import DAY_MINUTES, Slot, Table, Venue, interval, is_slot, minutes
 
 STATUSES = ("active", "inactive", "suspended")
@@ -28,8 +30,7 @@ NAME_MAX = 100
 _VENUE_NAME_MAX = 200
 _LATEST_END = 12 * 60
 _MAP_URL = re.compile(r"https://[^\s\"'<>]{4,490}")
-_PHONE_MAX = 40
-_PHONE = re.compile(r"(?!.{41})\+?(?:[ ().-]{0,2}[0-9]){6,20}")
+_PHONE = re.compile(r"\+?(?:[ ().-]{0,3}[0-9])+")
 _SLUG_MAX = 63  # the box is announced as <slug>.local, and a label holds 63 characters
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 # Excludes `..`, because the time zone's name becomes part of a file path.
@@ -82,7 +83,7 @@ def _venue_faults(venue: Venue, zones: ZoneDatabase) -> Iterator[ValidationError
         ("evening_ends_at", is_slot(ends) and minutes(ends) <= _LATEST_END, "evening_end", {}),
         ("address", len(venue.address or "") <= ADDRESS_MAX, "at_most", {"longest": ADDRESS_MAX}),
         ("map_url", map_url is None or _MAP_URL.fullmatch(map_url), "map_url", {}),
-        ("phone", phone is None or _PHONE.fullmatch(phone), "phone", {"longest": _PHONE_MAX}),
+        ("phone", phone is None or _is_number(phone), "phone", {"longest": PHONE_MAX}),
         ("time_zone", _is_zone(venue.time_zone, zones), "time_zone", {}),
     ):  # fmt: skip
         if not is_valid:
@@ -92,6 +93,10 @@ def _venue_faults(venue: Venue, zones: ZoneDatabase) -> Iterator[ValidationError
 def _too_long(value: str, field: str, longest: int) -> Iterator[ValidationError]:
     if len(value) > longest:
         yield field_invalid(field, "at_most", longest=longest)
+
+
+def _is_number(phone: str) -> bool:
+    return is_phone(phone) and _PHONE.fullmatch(fold(phone).strip()) is not None
 
 
 def _is_zone(name: str, zones: ZoneDatabase) -> bool:
@@ -110,7 +115,7 @@ def check_table(table: Table, taken: Collection[str]) -> None:
 
 
 def _table_faults(table: Table, taken: Collection[str]) -> Iterator[ValidationError]:
-    if table.number in taken:
+    if fold(table.number) in map(fold, taken):
         yield field_invalid("number", "number_taken", number=table.number)
     for name, longest in (("number", _LABEL_MAX), ("name", NAME_MAX), ("type", _LABEL_MAX)):
         value = getattr(table, name)

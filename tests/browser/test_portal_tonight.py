@@ -161,7 +161,7 @@ async def test_any_evening_is_reached_by_keyboard_alone(portal):
 async def test_a_session_that_ended_elsewhere_shows_nothing_more(portal):
     salma = await portal.box.guest(slot="19:30")
     page = await portal.desk()
-    async with page.expect_response(lambda answer: "/tonight/events" in answer.url):
+    async with page.expect_response(lambda answer: "/live?" in answer.url):
         await page.goto("/portal/tonight")
     await page.wait_for_selector(chip(salma))
 
@@ -172,7 +172,7 @@ async def test_a_session_that_ended_elsewhere_shows_nothing_more(portal):
 
 @pytest.mark.parametrize("language", ["fr", "ar"])
 async def test_on_a_phone_the_board_begins_with_the_present_slot(portal, language):
-    portal.box.clock.set("2026-11-22T19:00:00Z")  # a Sunday, with a brunch slot
+    portal.box.clock.machine.set("2026-11-22T19:00:00Z")  # a Sunday, with a brunch slot
     page = await tonight(portal, language=language, viewport=PHONE, has_touch=True)
     await page.wait_for_function("() => document.querySelector('.board-frame').scrollLeft !== 0")
 
@@ -189,7 +189,7 @@ async def test_on_a_phone_the_board_begins_with_the_present_slot(portal, languag
 @pytest.mark.parametrize("language", ["fr", "ar"])
 async def test_on_a_phone_the_party_of_a_whole_evening_stays_in_view(portal, language):
     party = await portal.box.guest(slot=None)
-    portal.box.clock.set("2026-11-21T22:30:00Z")
+    portal.box.clock.machine.set("2026-11-21T22:30:00Z")
     page = await tonight(portal, language=language, viewport=PHONE, has_touch=True)
     await page.wait_for_function("() => document.querySelector('.board-frame').scrollLeft !== 0")
 
@@ -417,7 +417,7 @@ async def test_without_the_box_the_page_says_so_and_goes_on_once_it_answers(port
 
 async def test_the_board_reconnects_by_itself_after_a_502(portal):
     page = await portal.desk()
-    await page.route("**/tonight/events?**", lambda route: route.fulfill(status=502), times=1)
+    await page.route("**/live?**", lambda route: route.fulfill(status=502), times=1)
     await page.goto("/portal/tonight")
     await page.wait_for_selector("[data-live]:not([hidden])")
 
@@ -429,7 +429,7 @@ async def test_the_board_reconnects_by_itself_after_a_502(portal):
 
 async def test_a_board_whose_session_ended_while_it_was_away_asks_to_sign_in(portal):
     page = await portal.desk()
-    await page.route("**/tonight/events?**", lambda route: route.fulfill(status=502), times=1)
+    await page.route("**/live?**", lambda route: route.fulfill(status=502), times=1)
     await page.goto("/portal/tonight")
     await page.context.clear_cookies()
 

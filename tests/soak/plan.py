@@ -42,8 +42,7 @@ PLAN = (
     ),
     pytest_step(
         "upgrades", "power cuts and kills in upgrades of the schema and the program", 540,
-        f"{POWER}/test_migration_cuts.py", f"{FAULTS}/test_upgrade.py",
-        f"{FAULTS}/test_update_kill.py",
+        f"{POWER}/test_migration_cuts.py", f"{FAULTS}/test_update_kill.py",
     ),
     pytest_step(
         "kills", "kill -9, stops and a failing disk under mixed load", 1200,

@@ -16,6 +16,7 @@ import msgspec
 from appliance.api_keys import SCOPES
 from appliance.core import errors
 from appliance.core.errors import ApiError
+from appliance.environment import own_version
 from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
 from appliance.reservations.model import SOURCES, STATUSES
 from appliance.webhooks.deliveries import STATES
@@ -113,7 +114,7 @@ def build_document(
         "openapi": "3.1.0",
         "info": {
             "title": "Partner Reservation Interface for Venues",
-            "version": "1.0",
+            "version": _version(),
             "description": _guide(refusals),
         },
         "servers": servers,
@@ -129,6 +130,12 @@ def build_document(
             "headers": _described("Headers"),
         },
     }
+
+
+def _version() -> str:
+    """Return the interface's version with the program's as build, such as `1.0+0.1.0`."""
+    build = own_version()
+    return f"1.0+{build}" if build[:1].isdecimal() else "1.0"
 
 
 def describe_servers(base: str, environment: str) -> list[Schema]:
@@ -293,7 +300,7 @@ def _operation(route: Route, booking: ExampleBooking) -> Schema:
     answers: Schema = {
         status: {
             "description": section.members[status],
-            "content": _content(name, booking),
+            "content": _content(name, booking, is_new=status == "201"),
             "headers": _header_refs([*(call.headers if status == "200" else ()), "X-Request-ID"]),
         }
         for status, name in call.answers.items()
@@ -301,8 +308,11 @@ def _operation(route: Route, booking: ExampleBooking) -> Schema:
     return {**operation, "responses": {**answers, **_refusal_responses(call, route.scope)}}
 
 
-def _content(name: str, booking: ExampleBooking) -> Schema:
-    examples = {"example": {"value": example(name, booking)}}
+def _content(name: str, booking: ExampleBooking, *, is_new: bool = False) -> Schema:
+    value = example(name, booking)
+    if not is_new:
+        value.pop("secret", None)  # a secret is shown only once
+    examples = {"example": {"value": value}}
     return {_JSON: {"schema": _ref("schemas", name), "examples": examples}}
 
 

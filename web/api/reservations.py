@@ -1,6 +1,7 @@
 """List, read, create and cancel reservations (interface, sections 2.5 to 2.7 and 4)."""
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -36,6 +37,7 @@ from web.middleware import SERVICES, Services
 _LIMIT_MAX = 200
 _LIMIT_DEFAULT = 50
 _PAGE_MAX = 2**53
+_BLANK_BEFORE_OFFSET = re.compile(r" (?=[0-9]{2}(:?[0-9]{2})?$)")
 _FILTERS = ("from", "to", "status", "externalRef", "updatedSince", "page", "limit")
 
 
@@ -56,7 +58,7 @@ async def list_reservations(request: web.Request) -> web.Response:
         last,
         _statuses(query),
         reference=None if reference is None else (lineage, reference),
-        updated_since=parse_instant(query.get("updatedSince"), "updatedSince"),
+        updated_since=_optional_instant(query, "updatedSince"),
         order="slot",
     )
     page = _whole_number(query, "page", 1, _PAGE_MAX)
@@ -119,6 +121,15 @@ def _optional_date(query: Mapping[str, str], name: str) -> str | None:
     return query.get(name)
 
 
+def _optional_instant(query: Mapping[str, str], name: str) -> int | None:
+    """Return an instant in ms since 1970. Before the offset, a blank is a `+` that is not encoded.
+
+    Raises ValidationError if it is invalid.
+    """
+    value = query.get(name)
+    return parse_instant(value and _BLANK_BEFORE_OFFSET.sub("+", value), name)
+
+
 def _statuses(query: Mapping[str, str]) -> tuple[str, ...]:
     if "status" not in query:
         return ()
@@ -154,14 +165,15 @@ def _list_item(
     reservation: model.Reservation, lineage: str, *, shows_contacts: bool
 ) -> Reservation:
     """Return the fields that a key of `lineage` may see (interface, section 2.5)."""
-    own = reservation.lineage == lineage and reservation.external_ref is not None
+    own = reservation.lineage == lineage
     return Reservation.of(
         reservation,
         table=TableName(id=reservation.table_id, name=reservation.table_name),
         checked_in_at=optional_instant(reservation.checked_in_at),
         created_at=format_instant(reservation.created_at),
         updated_at=format_instant(reservation.updated_at),
-        external_ref=reservation.external_ref if own else UNSET,
+        created_by_this_key=own,
+        external_ref=(own and reservation.external_ref) or UNSET,
         customer_email=reservation.customer_email if shows_contacts else UNSET,
         customer_phone=reservation.customer_phone if shows_contacts else UNSET,
     )

@@ -22,6 +22,7 @@ from appliance.core.errors import (
 )
 from appliance.core.i18n import Language, isolate
 from appliance.core.i18n import mark as _
+from appliance.core.text import fold
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.model import Reservation, start_date
 from web.guest.links import OpenedLink
@@ -102,7 +103,7 @@ def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
         "evening": evening,
         "date": day,
         "time": time_in_words(reservation, language),
-        "table_name": None if table.number.casefold() == table.name.casefold() else table.name,
+        "table_name": None if fold(table.number) == fold(table.name) else table.name,
         "code": reservation.access_code if reservation.holds else None,
         "chip": _chip(reservation, opened.zone, language),
     }
@@ -146,7 +147,8 @@ def moment_in_words(at: int, zone: ZoneInfo, language: Language) -> str:
 
 def refusal_in_words(refusal: ApiError, language: Language, otherwise: str = _NOT_POSSIBLE) -> str:
     """Return the message for an error, or `otherwise` if there is no message for it."""
-    sentence = _REFUSALS.get(type(refusal), otherwise)
+    kinds = (kind for kind in type(refusal).__mro__ if kind in _REFUSALS)
+    sentence = next((_REFUSALS[kind] for kind in kinds), otherwise)
     if isinstance(refusal, ValidationError) and refusal.field == "phone":
         sentence = _("This phone number is not valid: enter 6 to 20 digits.")
     return language.gettext(sentence)

@@ -20,18 +20,18 @@ from appliance.core.errors import (
 )
 from appliance.core.i18n import Language
 from appliance.core.i18n import mark as _
+from appliance.core.text import clean_name
 from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.change import Amendment
 from appliance.reservations.create import enter_by_staff
 from appliance.reservations.request import (
-    EMAIL_MAX,
     NAME_MAX,
     NOTES_MAX,
-    PHONE_MAX,
     Booking,
     check_customer,
     parse_uuid,
+    read_contacts,
 )
 from appliance.reservations.search import read_availability
 from appliance.venue.model import (
@@ -53,6 +53,8 @@ from web.portal.guard import actor_of
 from web.portal.responses import (
     REFUSED,
     Declined,
+    faults_by_field,
+    faults_of,
     language_of,
     portal_page,
     refusal_text,
@@ -107,6 +109,7 @@ _FIELDS = {
 _WHOLE = "whole"  # the value of the field `slot` for the whole evening
 _GUESTS = 2
 _GUESTS_MAX = 10_000
+_CONTACT_MAX = 1000
 _GUESTS_DIGITS_MAX = 5
 
 
@@ -176,11 +179,12 @@ def faults_in_words(request: web.Request) -> dict[str, object]:
     refusal, language = request.get(REFUSED), language_of(request)
     if refusal is None:
         return {}
-    faults = (refusal, *getattr(refusal, "others", ()))
-    named = ((_FIELDS.get(type(fault).__name__, fault.field), fault) for fault in faults)
     return {
         "problem": _in_words(refusal, language),
-        "wrong": {name: _in_words(fault, language) for name, fault in named if name is not None},
+        "wrong": faults_by_field(
+            (_FIELDS.get(type(fault).__name__, fault.field), _in_words(fault, language))
+            for fault in faults_of(refusal)
+        ),
     }
 
 
@@ -193,7 +197,8 @@ def _in_words(fault: ApiError | Declined, language: Language) -> str:
         return language.gettext(
             "This is not possible any more. The reservation is: %(status)s", status=status
         )
-    sentence = _SENTENCES.get(type(fault).__name__)
+    names = (kind.__name__ for kind in type(fault).__mro__)
+    sentence = next((_SENTENCES[name] for name in names if name in _SENTENCES), None)
     return language.gettext(sentence) if sentence else refusal_text(fault, language)
 
 
@@ -203,15 +208,19 @@ def read_guest(form: Form) -> Amendment:
     Raises an ApiError if fields are invalid.
     """
     faults = Faults()
+    name = faults.read(form.text, "customer_name", NAME_MAX)
+    email, phone = read_contacts(
+        faults.read(form.text, "customer_email", _CONTACT_MAX),
+        faults.read(form.text, "customer_phone", _CONTACT_MAX),
+    )
     entered = Amendment(
         guests=faults.read(form.integer, "guests", 1, _GUESTS_MAX),
-        customer_name=faults.read(form.text, "customer_name", NAME_MAX),
-        customer_email=faults.read(form.text, "customer_email", EMAIL_MAX) or None,
-        customer_phone=faults.read(form.text, "customer_phone", PHONE_MAX) or None,
+        customer_name=clean_name(name or ""),
+        customer_email=email,
+        customer_phone=phone,
         notes=faults.read(form.lines, "notes", NOTES_MAX) or None,
         vip=form.checked("vip"),
     )
-    name, email, phone = entered.customer_name, entered.customer_email, entered.customer_phone
     for customer in ((name, None, None), (None, email, None), (None, None, phone)):
         faults.read(check_customer, *customer, "customer_")
     faults.raise_all()

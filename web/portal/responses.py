@@ -1,6 +1,6 @@
 """Build the portal's responses: pages, parts of pages for htmx, errors, redirects and files."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import ClassVar, cast
 
@@ -64,12 +64,24 @@ def page_values(request: web.Request) -> dict[str, object]:
     refusal = request.get(REFUSED)
     if refusal is not None:
         values["problem"] = refusal_text(refusal, language)
-        values["wrong"] = {
-            fault.field: refusal_text(fault, language)
-            for fault in reversed((refusal, *getattr(refusal, "others", ())))
-            if fault.field is not None
-        }
+        values["wrong"] = faults_by_field(
+            (fault.field, refusal_text(fault, language)) for fault in faults_of(refusal)
+        )
     return values
+
+
+def faults_of(refusal: ApiError | Declined) -> Sequence[ApiError | Declined]:
+    """Return everything that was wrong with the request."""
+    return (refusal, *(refusal.others if isinstance(refusal, ApiError) else ()))
+
+
+def faults_by_field(said: Iterable[tuple[str | None, str]]) -> dict[str, str]:
+    """Return the first sentence about each field, in the same order."""
+    wrong: dict[str, str] = {}
+    for field, sentence in said:
+        if field is not None:
+            wrong.setdefault(field, sentence)
+    return wrong
 
 
 def render_page(

@@ -11,12 +11,10 @@ import random
 import apsw
 import pytest
 
-from appliance.database import migrate as migrate_module
+from appliance.database import migrate
 from appliance.database.connection import configure
-from appliance.database.migrate import list_migrations
 from tests.promises.power_cut.test_power_cuts import a_venue
 from tests.promises.power_cut.vfs import NAME, Disk
-from tests.promises.test_upgrade import SECOND, THIRD
 from tests.soak.scale import FULL, Progress, tell
 
 pytestmark = pytest.mark.slow
@@ -25,26 +23,30 @@ UPGRADES = 2_000 if FULL else 60
 MOST_CUTS = 3  # in one upgrade
 LIFE = 600  # changes to the disk before the upgrade
 TABLES = "venue_table", "reservation", "api_key", "endpoint", "terminal", "event"
-
-
-@pytest.fixture(autouse=True)
-def newer():
-    """Add two migrations."""
-    known = list_migrations()
-    return [*known, (len(known) + 1, SECOND), (len(known) + 2, THIRD)]
+_COPY = """
+CREATE TABLE extra_@ (a INTEGER PRIMARY KEY, b TEXT) STRICT;
+INSERT INTO extra_@ (b) SELECT notes FROM reservation;
+UPDATE reservation SET mood = 'm@';
+"""
+LATER = (
+    "ALTER TABLE reservation ADD COLUMN mood TEXT; "
+    + "".join(_COPY.replace("@", str(number)) for number in range(25)),
+    "CREATE INDEX reservation_mood ON reservation (mood); DROP TABLE extra_3;",
+)
 
 
 @pytest.fixture
-def start(vfs, newer, tmp_path):
+def start(vfs, monkeypatch, tmp_path):
     """Run a start on the files of a disk, until the power cut."""
     path = tmp_path / "live.db"
     path.touch()
+    monkeypatch.setattr(migrate, "MIGRATIONS", LATER)
 
     def start(disk):
         vfs.disk = disk
         connection = connect()
         try:
-            migrate_module._migrate(connection, path, newer)
+            migrate.bring_up_to_date(connection, path)
         finally:
             connection.close()
 

@@ -14,11 +14,9 @@ from functools import partial
 
 import pytest
 
-from appliance.database.migrate import PAGE_BYTES
-from appliance.database.wal import count_missing_frames
 from appliance.reservations import create as grant
 from tests.promises.power_cut.venue import VenueOnDisk, complaints
-from tests.promises.power_cut.vfs import LOG, Disk, FilesOnDisk
+from tests.promises.power_cut.vfs import Disk
 from tests.soak.scale import FULL, Progress, tell
 
 MANY_CUTS = 10_000 if FULL else 1_000
@@ -132,28 +130,6 @@ def test_without_its_guard_the_same_faults_are_reported(
     found, _ = suffer(vfs, furnished, "weak", 400, live, **changes)
 
     assert any(complaint.startswith(promise) for complaint in found)
-
-
-def test_a_byte_that_changes_in_the_last_acknowledged_commit_after_a_cut_is_found(vfs, furnished):
-    found = examined = 0
-    venue = a_venue(vfs, furnished, "changed")
-    for _ in range(OF_ONE_VENUE):
-        asyncio.run(venue.live_until_a_cut(venue.draw.randint(50, MOST_CHANGES)))
-        mark, log = venue.marks[-1], bytearray(venue.files.get(LOG, b""))
-        salt, frames = mark[:8], int.from_bytes(mark[8:12], "big")
-        if frames == 0 or log[16:24] != salt:
-            continue
-        examined += 1
-        at = 32 + frames * (24 + PAGE_BYTES) - venue.draw.randint(1, 24 + 4096)
-        log[at] ^= 1 << venue.draw.randrange(8)
-
-        venue.vfs.disk = Disk(venue.files | {LOG: bytes(log)})
-        connection = venue.open()
-        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-        found += count_missing_frames(connection, FilesOnDisk(venue.vfs.disk, [mark])) > 0
-        connection.close(force=True)
-
-    assert found == examined > OF_ONE_VENUE // 2
 
 
 def test_the_disk_keeps_what_was_synced_and_may_lose_or_tear_the_rest():

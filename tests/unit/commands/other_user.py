@@ -48,7 +48,6 @@ def _import_everything() -> None:
         with contextlib.suppress(ImportError):  # of other systems
             importlib.import_module(module.name)
     importlib.import_module("appliance.database.connection").check_pages()
-    importlib.import_module("appliance.database.migrate").list_migrations()
 
 
 def _run(argv: list[str], asked: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from appliance.commands import update as update_command
 from appliance.commands.update import Progress, Service, open_release, update
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
-from appliance.database.migrate import list_migrations
+from appliance.database.migrate import newest_schema
 from appliance.release import (
     is_running,
     read_release_key,
@@ -146,7 +146,7 @@ def test_without_a_backup_or_a_successful_trial_nothing_is_replaced(host, old, n
 @pytest.mark.parametrize("upgrades", [False, True])
 def test_a_program_that_never_answers_is_replaced_by_the_previous_one(host, upgrades):
     host.healthy = [False]
-    newest = upgraded(host) if upgrades else list_migrations()[-1][0] + 1
+    newest = upgraded(host) if upgrades else newest_schema() + 1
     with pytest.raises(OperatorError):
         host.update(release(host.script("1.1"), KEY, version="1.1", schema=newest))
     assert host.program.read_bytes() == host.script("1.0")
@@ -157,7 +157,7 @@ def test_a_program_that_never_answers_is_replaced_by_the_previous_one(host, upgr
 
 def upgraded(host):
     """Upgrade a database as a newer program does, and return its schema."""
-    newest = list_migrations()[-1][0] + 1
+    newest = newest_schema() + 1
     with closing(apsw.Connection(str(host.data.databases[0]))) as connection:
         connection.pragma("user_version", newest)
     return newest
@@ -246,7 +246,7 @@ def test_a_header_that_is_not_signed_costs_no_time(host, member):
 @pytest.mark.parametrize(("schema", "stays"), [(0, "1.0"), (1, "1.1")])
 def test_bookings_of_a_new_schema_are_not_lost_by_going_back(host, schema, stays):
     host.healthy = [True, False]
-    newest = list_migrations()[-1][0] + schema
+    newest = newest_schema() + schema
     with pytest.raises(OperatorError):
         host.update(release(host.script("1.1"), KEY, version="1.1", schema=newest))
     assert host.program.read_bytes() == host.script(stays)
@@ -276,7 +276,7 @@ def site(tmp_path, monkeypatch):
     authority = Certificate("Own authority", authority=True)
     (tmp_path / "authority.pem").write_text(authority.pem, "ascii")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
-    servers = [ThreadingHTTPServer(("localhost", 0), Site) for _ in range(2)]
+    servers = [ThreadingHTTPServer(("127.0.0.1", 0), Site) for _ in range(2)]
     context = Certificate("localhost", issuer=authority).context()
     servers[0].socket = context.wrap_socket(servers[0].socket, server_side=True)
     for server in servers:

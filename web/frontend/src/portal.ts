@@ -13,6 +13,7 @@ import {
 import { dragTables } from "./portal/table_order";
 import { followBoard } from "./portal/tonight";
 import { keepUnsavedInput } from "./portal/unsaved_input";
+import { showWaiting } from "./portal/waiting";
 
 closeMenus();
 copyOnClick();
@@ -31,3 +32,4 @@ showFlashOnce();
 showNetworkErrors();
 preventDoubleSubmit();
 onEachPage(restoreDrafts);
+showWaiting();

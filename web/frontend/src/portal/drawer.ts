@@ -4,8 +4,9 @@
 import htmx from "htmx.org";
 
 import { restoreDrafts } from "./drafts";
-import { ask, hideUnreachable, showUnreachable } from "./forms";
+import { hideUnreachable, showUnreachable } from "./forms";
 import { hasUnsavedInput, restoreUnsavedInput, saveUnsavedInput } from "./unsaved_input";
+import { ask } from "./waiting";
 
 let openId = "";
 
@@ -47,12 +48,13 @@ function drawer(): HTMLElement | null {
 
 async function open(reservation: string, address: string): Promise<void> {
   openId = reservation;
-  const answered = await ask(`${address}?part=1`);
-  if (!answered) {
+  const request = ask(`${address}?part=1`, { headers: { "HX-Request": "true" } });
+  const answer = await request.catch(() => null);
+  const text = await answer?.text().catch(() => null);
+  if (!answer || text === null || text === undefined) {
     if (openId === reservation) showUnreachable();
     return;
   }
-  const { answer, text } = answered;
   hideUnreachable();
   const redirect = answer.headers.get("HX-Redirect");
   const place = drawer();

@@ -4,6 +4,7 @@
 import htmx from "htmx.org";
 
 import { forgetDraft } from "./drafts";
+import { ask } from "./waiting";
 
 // Double submits. A form is not sent again until its response arrives or the timeout passes.
 
@@ -85,11 +86,12 @@ async function send(form: HTMLFormElement, submitter: HTMLElement | null): Promi
   const isUpload = form.enctype === "multipart/form-data";
   const body = isUpload ? fields : new URLSearchParams(texts);
   const address = new URL(form.getAttribute("action") ?? "", location.href);
-  const headers = { Accept: "text/html", "HX-Current-URL": location.href };
-  const answered = await ask(address.href, { method: "POST", body, headers });
+  const headers = { Accept: "text/html", "HX-Request": "true", "HX-Current-URL": location.href };
+  const request = ask(address.href, { method: "POST", body, headers });
+  const answer = await request.catch(() => null);
+  const text = await answer?.text().catch(() => null);
   pending.delete(form);
-  if (!answered) return showUnreachable();
-  const { answer, text } = answered;
+  if (!answer || typeof text !== "string") return showUnreachable();
   hideUnreachable();
   const redirect = answer.headers.get("HX-Redirect") ?? (answer.redirected ? answer.url : null);
   if (redirect) {
@@ -178,64 +180,15 @@ function describe(control: Element, ids: readonly string[]): void {
   else control.removeAttribute("aria-describedby");
 }
 
-// A box that does not answer
-
-const BUSY_MS = 300;
-const SILENT_MS = 5_000;
-const DEADLINE_MS = 60_000;
-let waits = 0;
-
-/** Send a request. Meanwhile show that the page waits. Return null if there is no answer. */
-export async function ask(
-  address: string, options: RequestInit = {},
-): Promise<{ answer: Response; text: string } | null> {
-  const answered = announceWait();
-  const headers = { ...options.headers, "HX-Request": "true" };
-  const signal = AbortSignal.timeout(DEADLINE_MS);
-  try {
-    const answer = await fetch(address, { ...options, headers, signal });
-    return { answer, text: await answer.text() };
-  } catch {
-    return null;
-  } finally {
-    answered();
-  }
-}
-
-/** Show at once that the page waits, and after five seconds that the box does not answer. */
-function announceWait(): () => void {
-  waits += 1;
-  const busy = window.setTimeout(() => document.body.classList.add("waits"), BUSY_MS);
-  const silent = window.setTimeout(showUnreachable, SILENT_MS);
-  return () => {
-    waits -= 1;
-    window.clearTimeout(busy);
-    window.clearTimeout(silent);
-    if (waits === 0) document.body.classList.remove("waits");
-  };
-}
-
-interface Request {
-  ctx: { text?: string };
-}
+// Network errors
 
 export function showNetworkErrors(): void {
-  const answered = new WeakMap<object, () => void>();
-  // During an update, the box restarts. The page already says so.
-  const isAway = ({ target }: Event): boolean =>
-    (target as Element).closest("[data-may-be-away]") !== null;
-  document.addEventListener("htmx:before:request", (event) => {
-    const { ctx } = (event as CustomEvent<Request>).detail;
-    if (!isAway(event)) answered.set(ctx, announceWait());
-  });
-  document.addEventListener("htmx:finally:request", (event) => {
-    const { ctx } = (event as CustomEvent<Request>).detail;
-    answered.get(ctx)?.();
-  });
   document.addEventListener("htmx:error", (event) => {
+    // During an update, the box restarts. The page already says so, so show no error.
+    if ((event.target as Element).closest("[data-may-be-away]")) return;
     // Without `ctx.text`, there was no response. A refusal has its own message.
-    const { ctx } = (event as CustomEvent<Partial<Request>>).detail;
-    if (!isAway(event) && ctx && ctx.text === undefined) showUnreachable();
+    const { ctx } = (event as CustomEvent<{ ctx?: { text?: string } }>).detail;
+    if (ctx && ctx.text === undefined) showUnreachable();
   });
   document.addEventListener("htmx:after:request", hideUnreachable);
 }

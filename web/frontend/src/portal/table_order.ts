@@ -1,6 +1,7 @@
 // Change the order of tables by dragging. Without a script, each row has arrow buttons.
 
-import { ask, showUnreachable } from "./forms";
+import { showUnreachable } from "./forms";
+import { ask } from "./waiting";
 
 export function dragTables(root: ParentNode): void {
   const room = root.querySelector<HTMLElement>("[data-tables]");
@@ -55,13 +56,15 @@ async function send(
   room: HTMLElement, rows: readonly HTMLElement[], putBack: () => void,
 ): Promise<void> {
   const ids = rows.map((row) => row.dataset["table"] ?? "").join(" ");
-  const answered = await ask(room.dataset["tables"] ?? "", {
+  const answer = await ask(room.dataset["tables"] ?? "", {
     method: "POST",
+    headers: { "HX-Request": "true" },
     body: new URLSearchParams({ ids, seen: room.dataset["seen"] ?? "" }),
-  });
-  if (answered?.answer.ok) return window.location.reload();
+  }).catch(() => null);
+  if (answer?.ok) return window.location.reload();
   putBack();
-  if (!answered || answered.answer.status >= 500) return showUnreachable();
-  const said = new DOMParser().parseFromString(answered.text, "text/html");
+  const text = await answer?.text().catch(() => null);
+  if (!answer || answer.status >= 500 || typeof text !== "string") return showUnreachable();
+  const said = new DOMParser().parseFromString(text, "text/html");
   document.getElementById("problem")?.replaceChildren(...said.body.childNodes);
 }

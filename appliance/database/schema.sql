@@ -15,7 +15,8 @@ CREATE TABLE venue (
     evening_ends_at TEXT NOT NULL,   -- HH:MM; before it, tonight is yesterday's date
     policies TEXT,                   -- JSON object or null
     address TEXT,                    -- how guests find it, for guests alone
-    map_url TEXT                     -- https; null: they are led to a map by the address
+    map_url TEXT,                    -- https; null: they are led to a map by the address
+    phone TEXT                       -- for guests; null: they are shown none
 ) STRICT;
 
 -- Named venue_table because TABLE is a word of SQL.
@@ -86,7 +87,8 @@ CREATE TABLE reservation (
     guests INTEGER NOT NULL CHECK (guests >= 1),
     customer_name TEXT,              -- name, contacts and notes are erased after the evening
     customer_email TEXT,
-    customer_phone TEXT,
+    customer_phone TEXT,             -- as typed
+    customer_numbers TEXT,           -- the sure numbers in it, in E.164, separated by spaces
     notes TEXT,
     language TEXT,                   -- the customer's, where known: fr, en, ar
     access_code TEXT UNIQUE,         -- freed (null) 30 days after the evening
@@ -170,7 +172,8 @@ CREATE TABLE payment (
     at INTEGER NOT NULL,
     amount INTEGER NOT NULL CHECK (amount > 0),  -- whole currency units
     method TEXT NOT NULL,
-    staff_id TEXT
+    staff_id TEXT,
+    voided_at INTEGER                -- counts no more; who voided it and why is in history
 ) STRICT;
 CREATE INDEX payment_reservation ON payment (reservation_id);
 
@@ -192,6 +195,9 @@ CREATE TABLE endpoint (
     -- What its certificate is checked against, if not the machine's own list: never nothing.
     ca TEXT,                         -- PEM: the only certificates that may have signed it
     pin BLOB CHECK (length(pin) = 32),  -- SHA-256 of the only certificate it may show
+    lineage TEXT,                    -- of the key that registered it; null: the venue's staff
+    -- 1: of reservations, it is told the externalRef of that line alone.
+    own_refs INTEGER NOT NULL DEFAULT 0 CHECK (own_refs IN (0, 1)),
     CHECK (ca IS NULL OR pin IS NULL)
 ) STRICT;
 CREATE INDEX endpoint_active ON endpoint (active);
@@ -204,8 +210,6 @@ CREATE TABLE event (
     occurred_at INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX event_reservation ON event (reservation_id);
-CREATE INDEX event_type ON event (type);
-CREATE INDEX event_at ON event (occurred_at);
 
 -- One event on its way to one endpoint. In flight is known in memory only: a crash leaves
 -- the row pending, and it is sent again with the same id.
@@ -218,19 +222,14 @@ CREATE TABLE delivery (
         CHECK (state IN ('pending', 'delivered', 'dead', 'cancelled')),
     attempts INTEGER NOT NULL DEFAULT 0,   -- charged since creation or since the last replay
     due_at INTEGER NOT NULL,
-    due_boot TEXT,                   -- the boot in which due_uptime counts
-    due_uptime INTEGER,              -- ms of CLOCK_BOOTTIME: exact across restarts and steps;
-                                     -- null until the first attempt failed: send it now;
-                                     -- 0 when it is replayed: now, with the other retries
+    -- What the next attempt is: the first one, a retry at due_at, or one that was asked for.
+    kind TEXT NOT NULL DEFAULT 'new' CHECK (kind IN ('new', 'retry', 'replay')),
     finished_at INTEGER,             -- delivered, dead or cancelled since
     replays INTEGER NOT NULL DEFAULT 0
 ) STRICT;
-CREATE INDEX delivery_due ON delivery (endpoint_id, due_uptime, seq) WHERE state = 'pending';
+CREATE INDEX delivery_due ON delivery (endpoint_id, kind, due_at, seq) WHERE state = 'pending';
 CREATE INDEX delivery_dead ON delivery (finished_at) WHERE state = 'dead';
-CREATE INDEX delivery_finished ON delivery (finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX delivery_event ON delivery (event_seq);
--- The portal's log. What is pending is found by delivery_due: sending stays as cheap as it is.
-CREATE INDEX delivery_log ON delivery (endpoint_id, state, event_seq) WHERE state <> 'pending';
 
 CREATE TABLE attempt (
     delivery_seq INTEGER NOT NULL REFERENCES delivery (seq),
@@ -246,7 +245,6 @@ CREATE TABLE attempt (
     body_sha256 BLOB,                -- of what was sent; null when nothing was rendered
     PRIMARY KEY (delivery_seq, n)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX attempt_at ON attempt (at);
 
 -- The latest request of a delivery that failed, head and body as they were sent. Gone once it
 -- is delivered; it has a guest's first name, and goes with what is erased of that guest.
@@ -258,20 +256,12 @@ CREATE TABLE failed_request (
 
 -- What is wrong just now: a row appears when it begins and goes when it ends.
 CREATE TABLE condition (
-    name TEXT NOT NULL,              -- box_offline, clock_held, endpoint_failing, …
+    name TEXT NOT NULL,              -- box_offline, endpoint_failing, …
     subject TEXT NOT NULL,           -- the id of what it is about, or empty
     since INTEGER NOT NULL,
     detail TEXT NOT NULL,            -- a sentence for the owner
     PRIMARY KEY (name, subject)
 ) STRICT, WITHOUT ROWID;
-
--- One row: what the box remembers of its clock, so that it knows a wrong one.
-CREATE TABLE clock_mark (
-    id INTEGER PRIMARY KEY CHECK (id = 1),
-    at INTEGER NOT NULL,             -- certainly past
-    boot TEXT NOT NULL,
-    offset_ms INTEGER NOT NULL       -- the clock minus the uptime, in that boot
-) STRICT;
 
 -- Guest pass keys. Old ones verify until the last pass they signed is two days past.
 CREATE TABLE signing_key (
@@ -361,7 +351,7 @@ CREATE TABLE staff (
 -- The name is what a person signs in with.
 CREATE UNIQUE INDEX staff_name ON staff (name COLLATE NOCASE) WHERE disabled_at IS NULL;
 
--- One row: when this file was last proved writable (/health).
+-- One row: the newest instant that was believed. A clock that is far from it may be wrong.
 CREATE TABLE heartbeat (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     at INTEGER NOT NULL
