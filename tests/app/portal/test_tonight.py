@@ -228,7 +228,7 @@ async def test_a_page_without_its_own_cookie_hears_nothing_and_the_other_goes_on
     _, token = await running.live.database.write(issue_terminal, "Porte 1")
     cookie = host.headers["Cookie"]
     if kept == "terminal":
-        cookie = f"__Host-venuebox-terminal={token}"
+        cookie = f"{running.cookie('terminal')}={token}"
     pages = [("page", "b!live!2026-11-21!"), ("page", "d!live!door!"), ("page", "e!test!door!")]
     mine, refused = {"session": ("b", {"d", "e"}), "terminal": ("d", {"b", "e"})}[kept]
 
