@@ -65,6 +65,15 @@ CUT = """() => {
   }
   return cut;
 }"""
+# The forms in which Enter presses another button than the main one. It presses the first.
+ENTER = """() => [...document.forms].filter((form) => {
+  const controls = [...form.elements];
+  const isField = (one) => one.matches("input:not([type=hidden], [type=file])") && !one.disabled;
+  if (!controls.some(isField) || form.id === "switch") return false;
+  const buttons = controls.filter((one) => one.type === "submit" || one.type === "image");
+  const isQuiet = (one) => one.matches(".quiet-button, .light");
+  return !buttons[0] || buttons[0].name || (isQuiet(buttons[0]) && !buttons.every(isQuiet));
+}).map((form) => form.outerHTML)"""
 STATUS = {"requested": "requested", "declined": "declined", "cancelled": "cancelled",
           "payment_due": "pending"}  # fmt: skip
 
@@ -83,6 +92,7 @@ class Findings(dict):
         found = await violations(page)
         if not await is_within(page, page.viewport_size["width"]):
             found.append("wider than the screen")
+        found += await page.evaluate(ENTER)
         if found:
             self[name] = found
 
