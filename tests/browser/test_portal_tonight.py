@@ -56,7 +56,7 @@ async def look_at(page, reservation):
 
 
 async def save(page):
-    await page.click("#drawer form[action$='/amend'] button")
+    await page.click("#drawer form[action$='/amend'] button:not([type=button])")
 
 
 async def shown(page):

@@ -14,7 +14,10 @@ export function showWaiting(): void {
   document.addEventListener("htmx:before:request", ({ target }) => {
     if (target) ends.set(target, begin());
   });
-  document.addEventListener("htmx:finally:request", ({ target }) => target && ends.get(target)?.());
+  // If the answer replaces the element, its last event reaches nobody.
+  for (const kind of ["htmx:after:request", "htmx:finally:request"]) {
+    document.addEventListener(kind, ({ target }) => target && ends.get(target)?.());
+  }
   document.addEventListener("submit", (event) => event.defaultPrevented || begin());
   document.addEventListener("click", (event) => {
     const link = (event.target as Element).closest<HTMLAnchorElement>("a[href]");
