@@ -3,6 +3,7 @@
 import atexit
 import gc
 import shutil
+import socket
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
@@ -24,7 +25,7 @@ from appliance.core.tokens import Tokens
 from appliance.database.migrate import migrate
 from appliance.environment import Environment
 from tests.builders import a_key, furnish
-from tests.clocks import StoppedClock
+from tests.clocks import StoppedClock, box_clock
 from tests.late_connections import watch_event_loops
 from tests.ports import held_port
 
@@ -69,6 +70,18 @@ class Running:
             return response.status, await response.json(), dict(response.headers)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def known_localhost() -> Iterator[None]:
+    """The name is this machine's first loopback address, whatever /etc/hosts says or leaves out."""
+    ask = socket.getaddrinfo
+
+    def answer(host: Any, *rest: Any, **named: Any) -> Any:
+        return ask("127.0.0.1" if host == "localhost" else host, *rest, **named)
+
+    with patch("socket.getaddrinfo", answer):
+        yield
+
+
 @pytest.fixture
 def clock() -> StoppedClock:
     """Saturday 21 November 2026, 19:00 in Casablanca."""
@@ -77,10 +90,10 @@ def clock() -> StoppedClock:
 
 @pytest.fixture
 def settings() -> Settings:
-    """Roomy limits; a test that is about a limit sets its own. Any clock will do."""
-    return with_settings(api={"rate_limit_per_minute": 100_000,
-                              "unauthenticated_per_minute": 100_000},
-                         webhooks={"clock_grace_minutes": 0})  # fmt: skip
+    """Roomy limits; a test that is about a limit sets its own."""
+    return with_settings(
+        api={"rate_limit_per_minute": 100_000, "unauthenticated_per_minute": 100_000}
+    )
 
 
 def with_settings(**sections: dict[str, Any]) -> Settings:
@@ -119,7 +132,7 @@ async def opened_box(
             MASTER_KEY,
             settings,
             address="https://box.example",
-            clock=clock,
+            clock=box_clock(clock),
             tokens=tokens or Tokens(),
             zones=newest_zone_database(),
         )

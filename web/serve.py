@@ -16,8 +16,7 @@ from functools import partial
 from aiohttp import web
 
 from appliance.box import Box, open_box
-from appliance.clock import BoxClock, SystemUptime, kernel_is_synchronised, newest_zone_database
-from appliance.clock_gate import recall_clock
+from appliance.clock import BoxClock, kernel_is_synchronised, newest_zone_database
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
 from appliance.core.data_directory import DataDirectory, listen_for_wakeups
@@ -173,23 +172,17 @@ async def _serve(
     addresses = find_addresses(
         host, port, directory.remembered_address(), settings.server.house_address
     )
-    uptime = SystemUptime()
-    grace_ms = settings.webhooks.clock_grace_minutes * 60_000
-    clock = BoxClock(
-        console.clock, uptime.boot, uptime.milliseconds, kernel_is_synchronised, grace_ms
-    )
     box = open_box(
         directory.root,
         directory.master_key(),
         settings,
         address=addresses[0],
-        clock=clock,
+        clock=BoxClock(console.clock, kernel_is_synchronised),
         tokens=console.tokens,
         zones=newest_zone_database(own_root=directory.root / "tz"),
         on_broken=stopping.on_broken,
     )
     try:
-        recall_clock(clock, box.live.database)
         box.move(*addresses)
         directory.remember_address(addresses[0])
         directory.remember_host(host)

@@ -138,11 +138,10 @@ class ApiSettings:
 
 @dataclass(frozen=True, slots=True)
 class WebhookSettings:
-    """Which webhook receivers are allowed, and when the clock is trusted."""
+    """Which webhook receivers are allowed."""
 
     allow_networks: tuple[str, ...] = ()
     allow_http: bool = False
-    clock_grace_minutes: int = within(10, 0, 1440)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,9 +32,7 @@ def box(cable, tmp_path):
     founded = found_box(tmp_path)
     run = ["ip", "netns", "exec", cable.inside, PROGRAM, "serve", "--data", str(founded.data),
            "--host", ANYWHERE, "--port", str(PORT)]  # fmt: skip
-    environ = clean_environ(
-        {"VENUEBOX_SERVER_TLS_PORT": str(TLS_PORT), "VENUEBOX_WEBHOOKS_CLOCK_GRACE_MINUTES": "0"}
-    )
+    environ = clean_environ({"VENUEBOX_SERVER_TLS_PORT": str(TLS_PORT)})
     with (
         (tmp_path / "log").open("wb") as log,
         subprocess.Popen(run, env=environ, stdout=subprocess.PIPE, stderr=log, text=True) as box,

@@ -220,8 +220,8 @@ async def test_a_failed_renewal_is_tried_again(box, tmp_path, clock, trouble):
     clock.advance(800 * 86_400)
     troubles.append(trouble)
     timer = Timer()
-    scheduler = Scheduler(clock, timer)
-    scheduler.start(renewal(certificates, box.live.database, lambda: True))
+    scheduler = Scheduler(box.clock, timer)
+    scheduler.start(renewal(certificates, box.live.database))
     await scheduler.settle()
     assert timer.seconds == 2
 
