@@ -27,6 +27,7 @@ from appliance.database.connection import open_connection
 from appliance.database.database import Database
 from appliance.database.integrity import check_before_serving, list_faults, session
 from appliance.database.migrate import PAGE_BYTES
+from tests.clocks import box_clock
 from tests.unit.backup.making import KEY_TEXT, MASTER_KEY, a_box_with_guests, a_maker
 
 FRAME, PAGE = 24, PAGE_BYTES
@@ -72,7 +73,7 @@ async def test_a_box_with_a_damaged_database_ends(furnished, tmp_path, name):
 
     with pytest.raises(OperatorError, match=f"{name}.db"):
         open_box(folder, MASTER_KEY, Settings(), address="https://box.example",
-                 clock=furnished.clock, tokens=Tokens(), zones=ZONES)  # fmt: skip
+                 clock=box_clock(furnished.clock), tokens=Tokens(), zones=ZONES)  # fmt: skip
 
     assert threading.active_count() == before  # a thread would keep the process running
 
