@@ -87,7 +87,8 @@ CREATE TABLE reservation (
     guests INTEGER NOT NULL CHECK (guests >= 1),
     customer_name TEXT,              -- name, contacts and notes are erased after the evening
     customer_email TEXT,
-    customer_phone TEXT,
+    customer_phone TEXT,             -- as typed
+    customer_numbers TEXT,           -- the sure numbers in it, in E.164, separated by spaces
     notes TEXT,
     language TEXT,                   -- the customer's, where known: fr, en, ar
     access_code TEXT UNIQUE,         -- freed (null) 30 days after the evening

@@ -4,10 +4,10 @@ import json
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from appliance.core.text import fold
 from appliance.database.connection import Reader
 from appliance.door.check_in import CHAINED, OLDEST_MS, follow
 from appliance.door.verdict import COLOURS
+from appliance.reservations.search import matches_text
 from appliance.staff.audit_log import START, find_break
 
 
@@ -193,8 +193,7 @@ def _find_guests(reader: Reader, period: dict[str, Any], text: str) -> list[str]
     """Return the ids of the reservations scanned in `period` that match `LogFilter.text`."""
     sql = f"""SELECT DISTINCT r.id, r.customer_name, r.access_code, vt.number
               {_FROM} WHERE r.id IS NOT NULL AND {_IN_PERIOD}"""
-    wanted = fold(text)
     return [
         id_ for id_, name, code, number in reader.rows(sql, period)
-        if wanted in fold(name or "") or wanted in fold(code or "") or wanted == fold(number or "")
+        if matches_text(text, f"{name or ''} {code or ''}", [number or ""])
     ]  # fmt: skip

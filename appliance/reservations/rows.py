@@ -8,13 +8,16 @@ from typing import Any
 import apsw
 
 from appliance.core.errors import TableTaken
+from appliance.core.phone_numbers import country_of, find_numbers
 from appliance.database.connection import Reader, Transaction, known
 from appliance.outbox import ReservationChanged
 from appliance.reservations.model import Issued, Reservation
+from appliance.venue.model import get_venue
 
 RESERVATION_COLUMNS = """
     r.seq, r.id, r.status, r.source, r.table_id, t.name, r.date, r.slot, r.starts, r.ends,
-    r.guests, r.customer_name, r.customer_email, r.customer_phone, r.notes, r.language,
+    r.guests, r.customer_name, r.customer_email, r.customer_phone, r.customer_numbers, r.notes,
+    r.language,
     r.access_code, r.pass_id, r.generation, r.arrived, r.checked_in_at, r.link_expires_at,
     r.created_at, r.updated_at, r.version, r.cancelled_at, r.expires_at, r.external_ref,
     r.lineage, r.idempotency_key, r.issued_code, r.email_outcome,
@@ -99,10 +102,19 @@ def is_held(reader: Reader, table_id: str, date: str, starts: int, ends: int) ->
 def insert_reservation(tx: Transaction, values: dict[str, Any]) -> None:
     """Insert a row. Raises TableTaken if another reservation holds the table at that time."""
     try:
-        tx.insert("reservation", values)
+        tx.insert("reservation", _with_numbers(tx, values))
     except apsw.ConstraintError as error:
         raise _convert_overlap(error) from error
     tx.notices.append(ReservationChanged(values["id"]))
+
+
+def _with_numbers(tx: Transaction, values: dict[str, Any]) -> dict[str, Any]:
+    """Return `values` with the phone numbers in `customer_phone`, if that is one of them."""
+    if "customer_phone" not in values:
+        return values
+    country = country_of(get_venue(tx).time_zone)
+    numbers = " ".join(find_numbers(values["customer_phone"], country)) or None
+    return {**values, "customer_numbers": numbers}
 
 
 def _convert_overlap(error: apsw.ConstraintError) -> Exception:
@@ -117,6 +129,7 @@ def update_reservation(tx: Transaction, reservation_id: str, **values: Any) -> N
 
     Raises TableTaken if another reservation holds the table at that time.
     """
+    values = _with_numbers(tx, values)
     changes = ", ".join(f"{name} = :{name}" for name in values)
     try:
         sql = f"""UPDATE reservation SET {changes}, updated_at = :now_, version = version + 1

@@ -13,6 +13,7 @@ from appliance.core.errors import (
     FormUsed,
     InvalidEmail,
     InvalidSlot,
+    ManyFromAddress,
     RateLimited,
     TooManyBookings,
     Unavailable,
@@ -22,6 +23,7 @@ from appliance.core.errors import (
 )
 from appliance.core.i18n import Language, isolate
 from appliance.core.i18n import mark as _
+from appliance.core.text import fold
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.model import Reservation, start_date
 from web.guest.links import OpenedLink
@@ -53,7 +55,12 @@ _REFUSALS: Mapping[type[ApiError], str] = {
     ),
     RateLimited: _("Many people are booking right now. Please try again later, or call the venue."),
     TooManyBookings: _(
-        "Bookings have already been made from your connection. For more, please call the venue."
+        "You already have several upcoming bookings, from this browser or with these contacts. For "
+        "more, please call the venue."
+    ),
+    ManyFromAddress: _(
+        "Many bookings have come from your network (Wi-Fi or mobile operator), perhaps by other "
+        "guests. Please call the venue: it will take your booking."
     ),
 }
 _NOT_POSSIBLE = _("This was not possible. Nothing was changed: please call the venue.")
@@ -102,7 +109,7 @@ def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
         "evening": evening,
         "date": day,
         "time": time_in_words(reservation, language),
-        "table_name": None if table.number.casefold() == table.name.casefold() else table.name,
+        "table_name": None if fold(table.number) == fold(table.name) else table.name,
         "code": reservation.access_code if reservation.holds else None,
         "chip": _chip(reservation, opened.zone, language),
     }

@@ -12,6 +12,7 @@ from appliance.alerts import list_alerts
 from appliance.backup.catalogue import read_record, record_kit
 from appliance.backup.recovery_key import ensure_recovery_key, kit_html
 from appliance.box import Box, confirm_clock
+from appliance.core.email_addresses import clean_email, is_email
 from appliance.core.errors import ChangedMeanwhile, OperatorError, ValidationError, field_invalid
 from appliance.core.files import atomic_write
 from appliance.core.i18n import Language
@@ -30,7 +31,6 @@ from appliance.reservations.email_queue import (
     count_emails,
     list_email_errors,
 )
-from appliance.reservations.request import is_email
 from appliance.staff.accounts import STEPS, close_setup, find_setup_steps
 from appliance.staff.audit_log import record_audit
 from appliance.venue.model import find_zone, fingerprint, get_venue, list_slots, list_tables
@@ -150,7 +150,7 @@ async def back_up(request: web.Request, _form: Form) -> web.StreamResponse:
 
 async def send_test_email(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/test-letter`: send a test email with the saved settings."""
-    recipient, language = form.text("recipient", 254), language_of(request)
+    recipient, language = clean_email(form.text("recipient", 254)), language_of(request)
     if not is_email(recipient):
         raise field_invalid("recipient", "email")
     venue = (await request[LIVE].database.read(get_venue)).name
