@@ -20,7 +20,6 @@ from appliance.core.errors import (
 )
 from appliance.core.i18n import Language
 from appliance.core.i18n import mark as _
-from appliance.core.text import clean_name
 from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.change import Amendment
@@ -215,7 +214,7 @@ def read_guest(form: Form) -> Amendment:
     )
     entered = Amendment(
         guests=faults.read(form.integer, "guests", 1, _GUESTS_MAX),
-        customer_name=clean_name(name or ""),
+        customer_name=name or "",
         customer_email=email,
         customer_phone=phone,
         notes=faults.read(form.lines, "notes", NOTES_MAX) or None,

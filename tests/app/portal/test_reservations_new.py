@@ -191,7 +191,7 @@ async def test_a_cell_opens_with_a_party_that_its_table_seats(running, host, lea
     _, page, _ = await host.get(f"{NEW}?date={TONIGHT}&table={table_id('T3')}&slot=22:00")
 
     assert value_of(page, "guests") == party
-    assert f'<option value="{table_id("T3")}" selected>' in page
+    assert f'value="{table_id("T3")}" selected>' in page
 
 
 async def test_a_letter_to_nowhere_is_refused_and_the_tick_stays(host):
