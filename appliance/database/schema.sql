@@ -291,6 +291,7 @@ CREATE TABLE pairing (
     code_hash BLOB NOT NULL UNIQUE,  -- of the eight digits that may be typed instead
     terminal_name TEXT NOT NULL,
     role TEXT NOT NULL,
+    offered_by TEXT NOT NULL,        -- the actor to whom the audit log ascribes the pairing
     expires_at INTEGER NOT NULL,
     tries INTEGER NOT NULL DEFAULT 0,  -- wrong digits: five close the digits, never the link
     used_at INTEGER

@@ -245,7 +245,7 @@ async def close(request: web.Request, form: Form) -> web.Response:
 async def reopen(request: web.Request, _form: Form) -> web.Response:
     """`POST …/closings/{id}/remove`: delete a closing, which makes its days bookable again."""
     await request[ENVIRONMENT].database.write(open_days, id_of(request))
-    return see_other(request, "/venue/closings", "saved")
+    return see_other(request, "/venue/closings", "reopened")
 
 
 async def show_rules(request: web.Request) -> web.Response:
