@@ -451,7 +451,7 @@ CREATE TABLE setup (
     closed INTEGER NOT NULL,         -- 1: nothing but the setup page answers until there is an owner
     link_hash BLOB,                  -- SHA-256 of the one-time link's secret; null once used
     link_expires_at INTEGER,
-    steps TEXT NOT NULL DEFAULT '[]' -- JSON: the steps that were done or left for later
+    steps_hidden INTEGER NOT NULL DEFAULT 0 CHECK (steps_hidden IN (0, 1))
 ) STRICT;
 
 -- Who did what to keys, doors, people and sessions. Rows are never changed, and each is chained

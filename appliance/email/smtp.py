@@ -113,7 +113,7 @@ async def send_trial(settings: MailSettings, recipient: str, subject: str, text:
     Nothing is stored.
     """
     if not settings.host or not settings.sender:
-        return _settings(_("mail.host or mail.sender is empty"))
+        return _settings(_("the mail server or the sender is missing"))
     message, server = EmailMessage(), SmtpSender(settings)
     try:
         message["From"] = Address("", *split_address(settings.sender))
@@ -186,7 +186,7 @@ async def _connect(client: aiosmtplib.SMTP) -> None:
     except ssl.SSLError:  # must come first, because SSLCertVerificationError is also a ValueError
         raise
     except ValueError:
-        raise Undelivered(_settings("mail.host or mail.sender cannot be used")) from None
+        raise Undelivered(_settings(_("the mail server or the sender cannot be used"))) from None
 
 
 async def _send_envelope(client: aiosmtplib.SMTP, sender: Address, recipient: Address) -> None:
@@ -236,7 +236,9 @@ def _unreachable(error: BaseException) -> Outcome:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, socket.gaierror):
-            trouble = _("mail.host was not found: check its spelling and the internet connection")
+            trouble = _(
+                "the mail server’s name was not found: check its spelling and the internet connection"
+            )
             return Outcome("unreachable", trouble)
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, _LOST_CONNECTION):
             return _settings(f"no trusted TLS connection to the mail server ({cause.reason})")
