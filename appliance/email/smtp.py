@@ -22,6 +22,9 @@ _ENHANCED_CODE = re.compile(r"[245]\.\d{1,3}\.\d{1,3}(?!\d)")
 _AUTHENTICATION_REQUIRED = {530, 534, 535, 538}
 _SHUTTING_DOWN = 421
 _PERMANENT = 500
+_HOST_UNKNOWN = _(
+    "the mail server’s name was not found: check its spelling and the internet connection"
+)
 _TOO_SLOW = Outcome("unreachable", _("the mail server did not respond in time"))
 _REFUSED = {
     aiosmtplib.SMTPAuthenticationError: "sign-in",
@@ -236,10 +239,7 @@ def _unreachable(error: BaseException) -> Outcome:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, socket.gaierror):
-            trouble = _(
-                "the mail server’s name was not found: check its spelling and the internet connection"
-            )
-            return Outcome("unreachable", trouble)
+            return Outcome("unreachable", _HOST_UNKNOWN)
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, _LOST_CONNECTION):
             return _settings(f"no trusted TLS connection to the mail server ({cause.reason})")
         cause = cause.__cause__ or cause.__context__
