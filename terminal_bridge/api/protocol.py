@@ -31,6 +31,7 @@ from appliance.http.request import (
     ENVIRONMENT,
     RECHECK_AUTHORISATION,
     answer,
+    cookie_of,
     is_from_our_page,
     parse_instant,
     read_object,
@@ -108,7 +109,7 @@ def _read_token(request: web.Request, environment: Environment) -> str | None:
         token = token.strip()
         is_token = scheme.lower() == "bearer" and len(token) == _TOKEN_LENGTH
         return token if is_token and token.startswith("term_") else None
-    token = request.cookies.get(cookie_name(environment), "")
+    token = cookie_of(request, cookie_name(environment))
     if request.method in _SAFE_METHODS or is_from_our_page(request, environment.links.base):
         return token or None
     return None

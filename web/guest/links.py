@@ -11,7 +11,7 @@ from appliance.core.tokens import hash_token
 from appliance.database.connection import Reader
 from appliance.door.guest_pass import pass_text
 from appliance.environment import Environment
-from appliance.http.request import ENVIRONMENT
+from appliance.http.request import ENVIRONMENT, cookie_of
 from appliance.reservations.model import (
     OPEN_STATUSES,
     Reservation,
@@ -185,7 +185,7 @@ class Device:
 
 def find_device(request: web.Request) -> Device | None:
     """Return the browser that the request's cookie identifies, or None if no cookie is valid."""
-    token = request.cookies.get(_cookie_name(request), "")
+    token = cookie_of(request, _cookie_name(request))
     device_id = request[ENVIRONMENT].keyring.read_device_token(token)
     return Device(token, hash_token(device_id), is_new=False) if device_id else None
 

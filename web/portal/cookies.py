@@ -6,6 +6,7 @@ from aiohttp import web
 
 from appliance.box import Box
 from appliance.environment import Environment
+from appliance.http.request import cookie_of
 from appliance.staff.sign_in import OpenedSession, Session
 
 _SESSION = "__Host-venuebox-session"
@@ -56,7 +57,7 @@ def signed_out(note: str) -> web.Response:
 
 
 def _read(request: web.Request, name: str) -> str | None:
-    secret = request.cookies.get(name, "")
+    secret = cookie_of(request, name)
     return secret if 0 < len(secret) <= _SECRET_MAX else None
 
 
