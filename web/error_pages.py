@@ -23,7 +23,8 @@ from web.portal.responses import portal_page, problem_page, refusal_text
 from web.rendering import LANGUAGES, TEMPLATES
 
 _PORTAL = ("/portal/", "/test/portal/")
-_ACCEPTS_PAGE = re.compile(rb"^accept:[^\r\n]*text/html", re.IGNORECASE | re.MULTILINE)
+_ACCEPT = re.compile(rb"^accept:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
+_COOKIE = re.compile(rb"^cookie:", re.IGNORECASE | re.MULTILINE)
 _LANGUAGES = re.compile(rb"^accept-language:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
 _SHOWN = {kind.status: kind for kind in (FormTooLarge, Unavailable)}
 
@@ -53,9 +54,11 @@ def error_page(request: web.Request, error: Exception) -> web.StreamResponse | N
 def refuse_unread(app: web.Application, refusal: ApiError, head: bytes) -> web.Response:
     """Return the answer to a request that could not be read.
 
-    It is a page if the request's first bytes, `head`, are those of a browser.
+    It is a page if the request's first bytes, `head`, are those of a browser. Some browsers send
+    their cookies before the Accept header, which then was not read.
     """
-    if not _ACCEPTS_PAGE.search(head):
+    accept = _ACCEPT.search(head)
+    if not (b"text/html" in accept[1] if accept else _COOKIE.search(head)):
         return refuse(refusal)
     header = _LANGUAGES.search(head)
     language = app[LANGUAGES].accepted(header[1].decode("latin-1") if header else "")
@@ -98,7 +101,7 @@ def _is_in_the_portal(request: web.Request) -> bool:
     If so, also set SESSION, because the portal's frame shows the user's name.
     """
     box = request.app[BOX]
-    request[ENVIRONMENT] = box.test if request.path.startswith("/test/") else box.live
+    request[ENVIRONMENT] = box.test if request.path.lstrip("/").startswith("test/") else box.live
     if not f"{request.path}/".startswith(_PORTAL) or not request.app[SECURE].is_private(request):
         return False
     try:

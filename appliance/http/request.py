@@ -244,19 +244,29 @@ def is_from_our_page(request: web.Request, base: str) -> bool:
     return "Cookie" not in request.headers
 
 
-def cookie_of(request: web.Request, name: str) -> str:
-    """Return the value of the cookie `name`, or "" if there is none.
+def cookie_name(request: web.Request, kind: str) -> str:
+    """Return the name of one of the box's cookies: `__Host-venuebox-KIND`, and the port if any.
 
-    All cookies of a domain may be 64 KiB, which `request.cookies` takes 100 ms to parse.
+    Browsers share cookies between the ports of a host, so without the port two boxes on one host
+    would overwrite each other's. `kind` is for example `session`.
     """
-    pattern = _cookie_pattern(name)
-    found = map(pattern.search, request.headers.getall("Cookie", ()))
-    return next((each[1] for each in found if each), "")
+    port = request.host.rpartition(":")[2]
+    return f"__Host-venuebox-{kind}{f'-{port}' if port.isdecimal() else ''}"
 
 
-@lru_cache(maxsize=16)
-def _cookie_pattern(name: str) -> re.Pattern[str]:
-    return re.compile(rf"(?:^|;) ?{re.escape(name)}=([^; ]*)")
+def read_cookie(request: web.Request, kind: str) -> str:
+    """Return the value of the box's cookie `kind`, or "" if there is none.
+
+    The cookies of a whole domain may be 64 KiB, which `request.cookies` takes 100 ms to parse.
+    """
+    begin = f"{cookie_name(request, kind)}="
+    for line in request.headers.getall("Cookie", ()):
+        at = line.find(begin)
+        while at >= 0:
+            if line[:at].endswith((";", "; ")) or at == 0:
+                return line[at + len(begin) :].partition(";")[0].strip()
+            at = line.find(begin, at + 1)
+    return ""
 
 
 # Client addresses

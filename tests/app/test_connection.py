@@ -87,8 +87,11 @@ def test_the_cookies_of_a_whole_domain_are_accepted(serving, path, header):
 @pytest.mark.parametrize("header", [b"Cookie: a=" + b"x" * 66_000 + b"\r\n", cookies(68_300)])
 def test_more_than_64_kb_of_headers_are_431_as_a_page_to_a_browser(serving, header):
     as_page = send(serving.port, page_head(b"/me") + b"\r\n" + header + b"\r\n")
-    as_json = send(serving.port, HEAD + b"Connection: close\r\n" + header + b"\r\n")
+    late = send(serving.port, HEAD + header + b"Accept: text/html\r\n\r\n")
+    as_json = send(serving.port, HEAD + b"Accept: */*\r\n" + header + b"\r\n")
 
+    assert "431" in late[0]
+    assert b"<html" in late[2]
     assert "431" in as_page[0]
     assert "Content-Language: ar" in as_page[1]
     assert b'<html lang="ar"' in as_page[2]

@@ -1,9 +1,12 @@
 """Build responses for guests: pages, headers, languages and rate limits."""
 
+import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from typing import Any
+from urllib.parse import unquote
 
 from aiohttp import web
 
@@ -170,11 +173,49 @@ def file_answer(body: bytes, content_type: str, name: str) -> web.Response:
     return respond({"Content-Disposition": disposition}, body=body, content_type=content_type)
 
 
+# A link as it was pasted: behind the token, messengers and people add slashes, punctuation, a
+# second query and more. Every token has the same length.
+_PASTED = re.compile(
+    r"/+(access|claim-guest|book|no-reminders)/[^\w-]*([A-Za-z0-9_-]{44})"
+    r"(/cancel|/calendar\.ics|/pass\.png)?(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_LANGUAGE = re.compile(r"[&?;]lang=([a-z]{2})")
+_PASTED_MAX = 500
+
+
 def dead_link(request: web.Request) -> web.Response:
-    """Return the page for expired, unknown and malformed links."""
+    """Return the page for expired, unknown and malformed links.
+
+    Redirect to the right address if the requested one contains a genuine link.
+    """
+    location = _find_pasted(request)
+    if location is not None:
+        return respond({"Location": location}, status=302)
     response = page(request, "guest/dead_link.html", {}, status=404)
     response.headers[LINK_ENDS] = "0"
     return response
+
+
+def _find_pasted(request: web.Request) -> str | None:
+    """Return the location of the genuine link in the requested path, or None.
+
+    None also if the path is right, so that the link has expired.
+    """
+    environment, path = request[ENVIRONMENT], request.path
+    visible = (c for c in unquote(path) if not c.isspace() and unicodedata.category(c) != "Cf")
+    found = _PASTED.search("".join(visible)[:_PASTED_MAX])
+    if found is None or request.method not in {"GET", "HEAD"}:
+        return None
+    kind, token, part, rest = found[1].lower(), found[2], found[3] or "", found[4]
+    keyring = environment.keyring
+    read = keyring.read_claim_token if kind == "claim-guest" else keyring.read_access_token
+    location = f"{environment.prefix}/{kind}/{token}{part}"
+    if location == path or read(token) is None:
+        return None
+    language = _LANGUAGE.search(rest)
+    query = request.rel_url.raw_query_string or (f"lang={language[1]}" if language else "")
+    return f"{location}?{query}" if query else location
 
 
 def language_of(request: web.Request) -> Language:
