@@ -17,6 +17,7 @@ from appliance.commands.console import Commands, Console, add_command, add_group
 from appliance.core.data_directory import DataDirectory, choose_data_directory
 from appliance.core.errors import OperatorError
 from appliance.core.files import acting_as, find_owner
+from appliance.core.settings import Settings, is_system_folder
 from appliance.release import REQUEST
 
 UNIT = Path("/etc/systemd/system/venuebox.service")
@@ -46,7 +47,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     with acting_as(find_owner(directory.root)):  # read the files as the owner, not as root
         directory.refuse_links()
         directory.refuse_strangers()
-        backups = console.settings(directory).backup.directory
+        backups = _find_backups(console.settings(directory))
         if not arguments.print:
             directory.check()
     unit = make_unit(directory.root, arguments.user, program, backups)
@@ -85,6 +86,20 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             f"{arguments.user} the owner of that folder."
         )
     return 0
+
+
+def _find_backups(settings: Settings) -> str:
+    """Return `backup.directory` without symbolic links, or "".
+
+    Raises OperatorError if it leads to a system folder, which the service must not write.
+    """
+    directory = settings.backup.directory
+    if not directory:
+        return ""
+    folder = Path(directory).resolve()
+    if is_system_folder(folder):
+        raise OperatorError(f"backup.directory leads to the system folder {folder}. Choose another")
+    return str(folder)
 
 
 def make_unit(data: Path, user: str, program: str, backups: str = "") -> str:

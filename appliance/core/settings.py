@@ -1,6 +1,7 @@
 """Settings, read from `settings.toml` and `VENUEBOX_SECTION_NAME` environment variables."""
 
 import dataclasses
+import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -82,6 +83,25 @@ def is_target(text: str) -> bool:
 def _is_path(text: str) -> bool:
     # The path is written to the systemd unit, where a line break would start another directive.
     return not text or (Path(text).is_absolute() and text.isprintable())
+
+
+_SYSTEM_FOLDERS = ("/", "/home", "/run", "/var", "/var/lib")
+_SYSTEM_TREES = (
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/root", "/sbin", "/sys",
+    "/usr", "/var/spool",
+)  # fmt: skip
+
+
+def is_system_folder(path: Path) -> bool:
+    """Whether the absolute `path` is a folder that a service must not be able to write."""
+    plain = Path(os.path.normpath(f"/{str(path).lstrip('/')}"))  # normpath keeps two slashes
+    if str(plain) in _SYSTEM_FOLDERS:
+        return True
+    return any(plain.is_relative_to(tree) for tree in _SYSTEM_TREES)
+
+
+def _is_backup_folder(text: str) -> bool:
+    return _is_path(text) and (not text or not is_system_folder(Path(text)))
 
 
 # settings.example.toml in this folder says what each setting means.
@@ -181,7 +201,9 @@ class DoorSettings:
 class BackupSettings:
     """Where and when backups are made."""
 
-    directory: str = checked("", "an absolute path such as /mnt/usb", _is_path)
+    directory: str = checked(
+        "", "an absolute path such as /mnt/usb, outside of system folders", _is_backup_folder
+    )
     hour: int = within(4, 0, 23)
     every_minutes: int = within(5, 0, 1440)
     target: str = checked(

@@ -126,6 +126,13 @@ def test_the_folder_of_backups_may_be_written_by_the_service(box):
     assert "\nReadWritePaths=-/media/the\\x20usb\n" in box.out
 
 
+def test_a_folder_of_backups_that_leads_to_the_system_is_refused(box, tmp_path):
+    (tmp_path / "usb").symlink_to("/etc")
+    (box.data / "settings.toml").write_text(f'[backup]\ndirectory = "{tmp_path}/usb"\n')
+
+    assert "/etc" in box.complaint("service", "install", "--print")
+
+
 @pytest.mark.parametrize("sign", ["\\n", "\\r", "\\t", "\\u0000", "\\u0085", "\\u009b"])
 def test_no_setting_brings_a_line_of_its_own_into_the_unit(box, sign):
     (box.data / "settings.toml").write_text(
