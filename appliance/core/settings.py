@@ -3,7 +3,6 @@
 import dataclasses
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
@@ -12,6 +11,7 @@ from typing import Any, get_type_hints
 from urllib.parse import parse_qsl, urlsplit
 
 from appliance.core.declared_settings import check_setting, checked, one_of, within
+from appliance.core.edited_files import decode_edited, parse_edited
 from appliance.core.errors import OperatorError
 from appliance.core.scanner_settings import ReaderSettings, parse_readers
 
@@ -287,10 +287,10 @@ def read_settings(file: Path, environ: Mapping[str, str]) -> Settings:
     names the setting, the value and the allowed values.
     """
     try:
-        text = file.read_text("utf-8") if file.exists() else ""
-    except (OSError, UnicodeDecodeError) as error:
+        raw = file.read_bytes() if file.exists() else b""
+    except OSError as error:
         raise OperatorError(f"{file.name} cannot be read: {error}") from None
-    return parse_settings(text, environ, file.name)
+    return parse_settings(decode_edited(raw, file.name), environ, file.name)
 
 
 def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.toml") -> Settings:
@@ -298,12 +298,7 @@ def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.
 
     Raises OperatorError for the same reasons as `read_settings`.
     """
-    try:
-        document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # RecursionError: values nested too deeply
-        is_twice = str(error).startswith("Cannot declare")
-        hint = ". The file has this section already: write the settings there." if is_twice else ""
-        raise OperatorError(f"{name} cannot be read: {error}{hint}") from None
+    document = parse_edited(text, name)
     readers = parse_readers(document.pop("readers", []))
     for section in document:
         if section not in _SECTIONS:
