@@ -28,7 +28,7 @@ from appliance.database.connection import Reader
 from appliance.door.guest_pass import pass_text
 from appliance.email.smtp import start_message
 from appliance.environment import Environment
-from appliance.reservations.calendar_file import calendar_file
+from appliance.reservations.calendar_file import calendar_file, calendar_method
 from appliance.reservations.email_queue import (
     UNASKED,
     WITH_CALENDAR,
@@ -289,10 +289,11 @@ def _add_picture(message: EmailMessage, contents: Contents, picture_id: str) -> 
 def _add_calendar(message: EmailMessage, contents: Contents, language: Language) -> None:
     file = calendar_file(
         contents.reservation, contents.venue, contents.hours, contents.zone, language,
-        contents.access_url,
+        contents.access_url, organizer=message["From"].addresses[0].addr_spec,
     )  # fmt: skip
+    method = calendar_method(contents.reservation)
     message.add_attachment(
-        file, subtype="calendar", filename="reservation.ics", params={"method": "PUBLISH"}
+        file, subtype="calendar", filename="reservation.ics", params={"method": method}
     )
 
 
