@@ -56,7 +56,7 @@ async def look_at(page, reservation):
 
 
 async def save(page):
-    await page.click("#drawer form[action$='/amend'] button")
+    await page.click("#drawer form[action$='/amend'] button:not([type=button])")
 
 
 async def shown(page):
@@ -122,8 +122,11 @@ async def test_searching_marks_who_fits_and_enter_opens_the_first(portal):
     page = await tonight(portal)
 
     await page.keyboard.press("/")
-    await page.keyboard.type("06 1234")
-    await page.wait_for_selector(f"{chip(salma)}.found")
+    for wanted in ("06 1234", "+212612345678", "00212 612", "+212 (0)6 12", "eloise 5678", "٠٦١٢"):
+        await page.keyboard.press("Control+a")
+        await page.keyboard.insert_text(wanted)
+        await page.wait_for_selector(f"{chip(salma)}.found")
+        await page.wait_for_selector(f"{chip(other)}.dimmed")
     await page.keyboard.press("Control+a")
     await page.keyboard.type("idrissi elo")
     await page.wait_for_selector(f"{chip(salma)}.found")
@@ -158,6 +161,27 @@ async def test_any_evening_is_reached_by_keyboard_alone(portal):
     await page.wait_for_url("**/portal/tonight")
 
 
+PRESS = """([key, code]) => {
+  document.activeElement.blur();
+  document.body.dispatchEvent(new KeyboardEvent("keydown", { key, code, bubbles: true }));
+  return document.activeElement.name || document.activeElement.type || "";
+}"""
+
+
+@pytest.mark.parametrize(
+    ("key", "code", "focused"),
+    [("d", "KeyD", "date"), ("D", "KeyD", "date"), ("ي", "KeyD", "date"), ("в", "KeyD", "date"),
+     ("/", "Slash", "search"), ("ظ", "Slash", "search"), ("/", "Digit7", "search"),
+     ("d", "KeyE", "date"), ("e", "KeyD", ""), ("!", "Slash", ""), ("é", "KeyD", "")],
+)  # fmt: skip
+async def test_a_shortcut_goes_by_the_letter_or_else_by_the_place_of_the_key(
+    portal, key, code, focused
+):
+    page = await tonight(portal)
+
+    assert await page.evaluate(PRESS, [key, code]) == focused
+
+
 async def test_a_session_that_ended_elsewhere_shows_nothing_more(portal):
     salma = await portal.box.guest(slot="19:30")
     page = await portal.desk()
@@ -172,7 +196,7 @@ async def test_a_session_that_ended_elsewhere_shows_nothing_more(portal):
 
 @pytest.mark.parametrize("language", ["fr", "ar"])
 async def test_on_a_phone_the_board_begins_with_the_present_slot(portal, language):
-    portal.box.clock.machine.set("2026-11-22T19:00:00Z")  # a Sunday, with a brunch slot
+    portal.box.clock.set("2026-11-22T19:00:00Z")  # a Sunday, with a brunch slot
     page = await tonight(portal, language=language, viewport=PHONE, has_touch=True)
     await page.wait_for_function("() => document.querySelector('.board-frame').scrollLeft !== 0")
 
@@ -189,7 +213,7 @@ async def test_on_a_phone_the_board_begins_with_the_present_slot(portal, languag
 @pytest.mark.parametrize("language", ["fr", "ar"])
 async def test_on_a_phone_the_party_of_a_whole_evening_stays_in_view(portal, language):
     party = await portal.box.guest(slot=None)
-    portal.box.clock.machine.set("2026-11-21T22:30:00Z")
+    portal.box.clock.set("2026-11-21T22:30:00Z")
     page = await tonight(portal, language=language, viewport=PHONE, has_touch=True)
     await page.wait_for_function("() => document.querySelector('.board-frame').scrollLeft !== 0")
 

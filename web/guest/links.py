@@ -11,7 +11,7 @@ from appliance.core.tokens import hash_token
 from appliance.database.connection import Reader
 from appliance.door.guest_pass import pass_text
 from appliance.environment import Environment
-from appliance.http.request import ENVIRONMENT
+from appliance.http.request import ENVIRONMENT, cookie_name, read_cookie
 from appliance.reservations.model import (
     OPEN_STATUSES,
     Reservation,
@@ -31,7 +31,6 @@ from web.guest.responses import PARTNERS_LANGUAGE, DeadLink
 from web.middleware import SECURE
 
 _LISTED_FOR = timedelta(days=60)  # how long past reservations stay in "my reservations"
-_PUNCTUATION = ".,;:!?)]>\"'»”’"  # messengers may treat punctuation after a link as part of it
 _COOKIE_SECONDS = 400 * 24 * 3600  # the maximum that browsers allow
 
 
@@ -89,7 +88,7 @@ async def open_link(request: web.Request, kind: Literal["access", "claim"]) -> O
     rejected without a database query.
     """
     environment, keyring = request[ENVIRONMENT], request[ENVIRONMENT].keyring
-    token = request.match_info["token"].rstrip(_PUNCTUATION)
+    token = request.match_info["token"]
     read = keyring.read_access_token if kind == "access" else keyring.read_claim_token
     reservation_id = read(token)
     if reservation_id is None:
@@ -185,7 +184,7 @@ class Device:
 
 def find_device(request: web.Request) -> Device | None:
     """Return the browser that the request's cookie identifies, or None if no cookie is valid."""
-    token = request.cookies.get(_cookie_name(request), "")
+    token = read_cookie(request, _cookie_kind(request))
     device_id = request[ENVIRONMENT].keyring.read_device_token(token)
     return Device(token, hash_token(device_id), is_new=False) if device_id else None
 
@@ -209,18 +208,19 @@ def keep_device(request: web.Request, response: web.StreamResponse, device: Devi
     """Set the cookie (TLS only, hidden from scripts) if the browser does not have it yet."""
     if device is not None and device.is_new:
         response.set_cookie(
-            _cookie_name(request), device.token, max_age=_COOKIE_SECONDS, path="/", secure=True,
-            httponly=True, samesite="Lax",
+            cookie_name(request, _cookie_kind(request)), device.token, max_age=_COOKIE_SECONDS,
+            path="/", secure=True, httponly=True, samesite="Lax",
         )  # fmt: skip
 
 
 def forget_device(request: web.Request, response: web.StreamResponse) -> None:
     """Delete the cookie that identifies the browser."""
     response.del_cookie(
-        _cookie_name(request), path="/", secure=True, httponly=True, samesite="Lax"
+        cookie_name(request, _cookie_kind(request)), path="/", secure=True, httponly=True,
+        samesite="Lax",
     )  # fmt: skip
 
 
-def _cookie_name(request: web.Request) -> str:
+def _cookie_kind(request: web.Request) -> str:
     is_test = request[ENVIRONMENT].name == "test"
-    return "__Host-venuebox-guest-test" if is_test else "__Host-venuebox-guest"
+    return "guest-test" if is_test else "guest"

@@ -7,7 +7,6 @@ from contextlib import suppress
 from aiohttp import web
 
 from appliance.core.errors import ApiError, RateLimited, Unavailable, WrongState
-from appliance.core.text import clean_name
 from appliance.database.connection import Transaction
 from appliance.http.request import ENVIRONMENT
 from appliance.jobs.reservation_states import stop_reminders
@@ -208,7 +207,7 @@ async def _correct(
             form = await read_form(request)
             email, phone = read_contacts(form.text("email", 1000), form.text("phone", 1000))
             correction = Correction(
-                name=clean_name(form.text("name", 1000)) or None,
+                name=form.text("name", 1000) or None,
                 email=email,
                 phone=phone,
                 language=form.text("language") or None,
@@ -245,4 +244,5 @@ def _show_form(
         "phone_hint": f"… {''.join(digits[-2:])}" if digits else "",
         "language": typed.language or reservation.language or language_of(request).code,
     }
-    return reservation_page(request, template, opened, refusal, typed=fields)
+    kept_days = request[ENVIRONMENT].settings.retention.contact_days
+    return reservation_page(request, template, opened, refusal, typed=fields, kept_days=kept_days)
