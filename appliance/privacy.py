@@ -23,7 +23,7 @@ from appliance.clock import format_instant, optional_instant
 from appliance.core.errors import OperatorError
 from appliance.core.files import open_private, sync
 from appliance.database.connection import Reader, Transaction
-from appliance.database.wal import wipe
+from appliance.database.vacuum import wipe
 from appliance.environment import Environment
 from appliance.reservations.email_queue import forget_no_reminders
 from appliance.reservations.model import evening_is_over

@@ -21,7 +21,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance.database.connection import check_pages
 from bench import box, peers
 from bench.children import BenchError, Child, Children, wait_until_answers
 from bench.load import Load, require_wrk, run_load
@@ -76,7 +75,6 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(dir=data))
     try:
         require_wrk()
-        check_pages()
         _make_network(folder)
         with Children(folder).all_ended() as children:
             print(_report(_measure(children, folder, options.rounds, options.seconds)))

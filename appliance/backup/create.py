@@ -27,7 +27,8 @@ from appliance.core.i18n import mark as _
 from appliance.core.settings import Settings
 from appliance.core.tokens import EnvironmentName, Tokens
 from appliance.database.connection import Reader, open_connection
-from appliance.database.integrity import copy_database, describe_venue, read_schema_number
+from appliance.database.integrity import describe_venue, read_schema_number
+from appliance.database.vacuum import copy_database
 from appliance.environment import own_version
 
 _ABANDONED_SECONDS = 6 * 3600
@@ -151,10 +152,7 @@ class Maker:
     def _copy(self, scratch: Path) -> dict[EnvironmentName, Path]:
         copies: dict[EnvironmentName, Path] = {}
         sizes = [path.stat().st_size for path in self.directory.databases if path.exists()]
-        # At its peak, copying needs space for all the copies plus a second copy of the largest
-        # database, because `write_copy` writes to a temporary file first. The backup needs less.
-        needed = max(sizes, default=0) + sum(sizes)
-        require_room(self.directory, needed, "the backup cannot be made")
+        require_room(self.directory, sum(sizes), "the backup cannot be made")
         for number, name in enumerate(ENVIRONMENTS):
             self.tell("copy", number, len(ENVIRONMENTS))
             copies[name] = scratch / f"{name}.db"

@@ -44,7 +44,7 @@ COMMANDS = {
     "tls renew": [], "tls forget": [], "tls obtain": [],
     "clock confirm": ["2026-11-22"], "bridge": [], "backup": [],
     "restore": [BACKUP, "--key", "N"], "verify": [BACKUP], "signing-key rotate": [*LIVE],
-    "salvage": [], "version": [], "relay serve": ["--address", "N", "--host", "192.0.2.1"],
+    "version": [], "relay serve": ["--address", "N", "--host", "192.0.2.1"],
     "relay invite": ["a.example"], "relay list": [], "relay revoke": ["a.example"],
     "relay join": ["N"], "relay leave": [], "relay release": [VENUE],
     "standby": ["--from", "N"],

@@ -11,7 +11,7 @@ from datetime import date, timedelta
 import pytest
 
 from appliance.database.database import Database
-from appliance.database.integrity import copy_database
+from appliance.database.vacuum import copy_database
 from appliance.jobs.nightly import Retention
 from appliance.privacy import (
     LIST,
