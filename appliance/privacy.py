@@ -97,8 +97,8 @@ def find_past_guests(reader: Reader, last_evening: date, limit: int) -> list[str
 def erase_texts_of(tx: Transaction, reservation_id: str) -> None:
     """Erase a reservation's personal data from emails, scans, claims and history.
 
-    Cancels waiting emails. The reasons that staff typed are deleted from the door log, whose hash
-    chain stays valid. The history still shows who did what and when, with numbers and ids only.
+    Cancels waiting emails. The reasons that staff typed are deleted from the door log. The history
+    still shows who did what and when, with numbers and ids only.
     """
     values = {"id": reservation_id, "now": tx.now}
     for statement in _ERASE:

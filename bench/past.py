@@ -65,9 +65,9 @@ _HISTORY = """INSERT INTO history (reservation_id, at, what, actor)
 SELECT id, created_at, 'created', 'key:' || lineage FROM reservation
 WHERE seq > :after"""
 _SCANS = """INSERT INTO scan (scan_id, terminal_id, at, kind, reservation_id, result, admitted,
-    verdict, hash)
+    verdict)
 SELECT lower(hex(randomblob(16))), (SELECT id FROM terminal), checked_in_at, 'pass', id,
-    'checked_in', guests, :verdict, randomblob(32)
+    'checked_in', guests, :verdict
 FROM reservation WHERE seq > :after AND status = 'completed'"""
 # What the log of webhooks keeps: thirty days (retention.attempt_days), but for the last,
 # which a box that starts would begin to forget.

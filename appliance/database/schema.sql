@@ -305,9 +305,7 @@ CREATE TABLE pairing (
     used_at INTEGER
 ) STRICT;
 
--- The door log. Rows are never changed, and each is chained to the one before: hash =
--- SHA-256(previous hash, row). The free text in reason and verdict stays outside of the hash,
--- so that it can be erased.
+-- The door log. Of a row, only the free text in reason and verdict is ever changed: it is erased.
 CREATE TABLE scan (
     seq INTEGER PRIMARY KEY,
     scan_id TEXT NOT NULL,
@@ -323,8 +321,7 @@ CREATE TABLE scan (
     undoes INTEGER,                  -- seq of the check-in that this undo took back
     staff_id TEXT,                   -- who did it from the portal; null at a terminal
     happened_at INTEGER,             -- out of the box's reach: device_at by the box's clock
-    verdict TEXT NOT NULL,           -- JSON, answered again when the scanId comes again
-    hash BLOB NOT NULL
+    verdict TEXT NOT NULL            -- JSON, answered again when the scanId comes again
 ) STRICT;
 CREATE UNIQUE INDEX scan_once ON scan (terminal_id, scan_id);
 CREATE UNIQUE INDEX scan_undo ON scan (undoes) WHERE undoes IS NOT NULL;
@@ -462,15 +459,13 @@ CREATE TABLE setup (
     steps TEXT NOT NULL DEFAULT '[]' -- JSON: the steps that were done or left for later
 ) STRICT;
 
--- Who did what to keys, doors, people and sessions. Rows are never changed, and each is chained
--- to the one before: hash = SHA-256(previous hash, row).
+-- Who did what to keys, doors, people and sessions. Rows are never changed.
 CREATE TABLE security_log (
     seq INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,
     actor TEXT NOT NULL,             -- staff:<id>, key:<id>, terminal:<id>, console, box, nobody
     what TEXT NOT NULL,              -- sign_in, key_issued, role_changed, …
-    detail TEXT NOT NULL,            -- JSON; no secret, no guest, and nothing that was mistyped
-    hash BLOB NOT NULL
+    detail TEXT NOT NULL             -- JSON; no secret, no guest, and nothing that was mistyped
 ) STRICT;
 CREATE INDEX security_log_at ON security_log (at);
 

@@ -57,8 +57,7 @@ def live_through(tx, reservation_id):
     tx.insert("terminal", terminal)
     tx.insert("scan", {"scan_id": "s-1", "terminal_id": terminal["id"], "at": tx.now,
                        "kind": "code", "reservation_id": reservation_id, "result": "checked_in",
-                       "admitted": 2, "reason": f"zqxreason {NAME}", "verdict": "{}",
-                       "hash": b"h" * 32})  # fmt: skip
+                       "admitted": 2, "reason": f"zqxreason {NAME}", "verdict": "{}"})  # fmt: skip
     endpoint_id = tx.new_id()
     tx.insert("endpoint", {"id": endpoint_id, "url": "https://p.example/hook", "events": "[]",
                            "active": 1, "created_at": tx.now, "secret": b"s"})  # fmt: skip
