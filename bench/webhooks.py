@@ -11,7 +11,7 @@ from typing import Any
 
 import aiohttp
 
-from appliance.reservations.rows import find_reservation
+from appliance.reservations.rows import get_reservation
 from appliance.venue.model import get_venue
 from appliance.webhooks.deliveries import iterate_untried
 from appliance.webhooks.endpoints import get_endpoint
@@ -46,7 +46,7 @@ def _bodies(reader: Any) -> list[bytes]:
     found = islice(iterate_untried(reader, endpoint_id, after=0, backlog_end=0), 100)
     venue, endpoint = get_venue(reader), get_endpoint(reader, endpoint_id)
     return [
-        event_body(d, find_reservation(reader, d.reservation_id or ""), venue, endpoint)
+        event_body(d, get_reservation(reader, d.reservation_id or ""), venue, endpoint)
         for d in found
     ]
 

@@ -8,7 +8,6 @@ from aiohttp import web
 
 from appliance.box import Box
 from appliance.http.request import PRINCIPALS, Handler, Principal
-from appliance.jobs.fence import FenceWatch
 from appliance.tls.certificates import Certificates
 from web import application, rendering
 from web.rendering import TEMPLATES
@@ -63,11 +62,9 @@ def _router_of(routes: tuple[tuple[str, str], ...]) -> web.UrlDispatcher:
     return router
 
 
-def application_of(
-    box: Box, certificates: Certificates | None = None, fence: FenceWatch | None = None
-) -> web.Application:
+def application_of(box: Box, certificates: Certificates | None = None) -> web.Application:
     """What `venuebox serve` serves of `box`."""
-    app = application.build_application(box, certificates, fence=fence)
+    app = application.build_application(box, certificates)
     app._router = _router_of(tuple(app[HANDLERS]))
     share_templates(app)
     return app

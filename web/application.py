@@ -22,7 +22,6 @@ from appliance.http.request import (
     Handler,
     Principal,
 )
-from appliance.jobs.fence import FenceWatch
 from appliance.jobs.nightly import BackupCopies, FrequentBackups, NightlyWork, Retention
 from appliance.jobs.relay_updates import RelayUpdates
 from appliance.jobs.reservation_states import make_reservation_jobs
@@ -43,7 +42,6 @@ from web.guest.responses import make_guest_limits
 from web.listeners import renewal
 from web.middleware import SECURE, Services, add_checks, in_environment, with_key
 from web.monitoring import Health, Metrics, ProxyWatch
-from web.neighbours import FENCE
 from web.portal.box import SAVED, Saved, read_file
 from web.portal.box_jobs import BACKING_UP, EXAMINER, OUTSIDE, BackingUp, Examiner
 from web.portal.cookies import BOX
@@ -68,13 +66,11 @@ def build_application(
     box: Box,
     certificates: Certificates | None = None,
     directory: DataDirectory | None = None,
-    fence: FenceWatch | None = None,
 ) -> web.Application:
     """Build the application that serves both environments of `box`.
 
     `certificates` is None if the box does not serve TLS. `directory` is the data directory. If it
-    is None, there are no backups and no nightly work. If `fence` is None, the box does not check
-    whether another box serves the same venue. The caller must close `box`.
+    is None, there are no backups and no nightly work. The caller must close `box`.
     """
     app = web.Application(client_max_size=BODY_LIMIT)
 
@@ -115,8 +111,6 @@ def build_application(
         )
         served.append(services)
         _add_routes(app, box, services, sandbox)
-    if fence is not None:
-        app[FENCE] = fence
     app.cleanup_ctx.append(_background(box, served, certificates, directory))
     _add_shared_routes(app, box, served[0])
     app[READERS] = readers_of(box)
@@ -218,7 +212,7 @@ def _background(
             await services.dispatcher.start()
             await services.email_worker.start()
             services.dispatcher.clock_gate.watch(scheduler.wake)
-        scheduler.start(*jobs, app[OUTSIDE].job, *([app[FENCE].job] if FENCE in app else []))
+        scheduler.start(*jobs, app[OUTSIDE].job)
         yield
         await scheduler.close()
         # Close in parallel, because each may wait for a remote server and the box must stop within

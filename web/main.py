@@ -73,7 +73,6 @@ def make_parser(*, serves: bool = False) -> argparse.ArgumentParser:
     commands: Commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_serve(commands)
     if not serves:
-        _add_standby(commands)
         _add_others(commands)
     return parser
 
@@ -128,26 +127,8 @@ def _add_serve(commands: Commands) -> None:
     )
     parser.add_argument("--keep", action="store_true", help="continue the demo in --data DIR")
     parser.add_argument("--qr", action="store_true", help="also print the setup link as a QR code")
-
-
-def _add_standby(commands: Commands) -> None:
-    meaning = "stand by for a box on another machine, and take over"
-    parser = add_command(commands, "standby", _stand_by, meaning, "--data", "--host", "--port")
-    parser.add_argument("what", nargs="?", choices=("take-over",), metavar="[take-over]",
-                        help="take-over: serve here, because the other box is dead")  # fmt: skip
-    meaning = "fetch backups from there: sftp://user@host/folder or s3://bucket/folder"
-    parser.add_argument("--from", dest="source", metavar="TARGET", help=meaning)
-    meaning = "recovery key, which other users see in the process list (default: prompt)"
-    parser.add_argument("--key", metavar="KEY", help=meaning)
-    meaning = "take over at once: you have switched the other box off"
+    meaning = "serve although another box of this venue answers on the network"
     parser.add_argument("--force", action="store_true", help=meaning)
-    parser.set_defaults(qr=False)
-
-
-def _stand_by(arguments: argparse.Namespace, console: Console) -> int:
-    with _importing():
-        from web.standby import run  # noqa: PLC0415 - as in `_serve`
-    return run(arguments, console)
 
 
 def _serve(arguments: argparse.Namespace, console: Console) -> int:

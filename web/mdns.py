@@ -27,13 +27,14 @@ from appliance.core.network import (
 )
 from appliance.database.database import ChangedBeside
 from appliance.outbox import VenueChanged
-from appliance.venue.model import get_venue
+from appliance.venue.model import Venue, get_venue
 
 if TYPE_CHECKING:
     from zeroconf.asyncio import AsyncServiceInfo
 
 log = logging.getLogger(__name__)
 
+SERVICE = "_venuebox._tcp.local."
 ANY = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 _LOOPBACK = "127.0.0.1"
 _LOOK_SECONDS = 60.0  # interval between checks of the addresses
@@ -154,32 +155,42 @@ class _AddressWatch:
             tls = serves_tls(self._host, tls_port)
             await asyncio.to_thread(import_module, "zeroconf.asyncio")  # the import takes 100 ms
             port = tls_port if tls else self._port
-            info = describe(venue.slug, venue.name, addresses, port, tls=tls)
-            await announcement.enter_async_context(announced(info, addresses))
+            infos = describe(venue, addresses, port, tls=tls)
+            await announcement.enter_async_context(announced(infos, addresses))
         self._announced = wanted
 
 
+def service_name(venue_id: str) -> str:
+    """Return the name under which a box of the venue finds another one (web/duplicate.py)."""
+    return f"{venue_id}.{SERVICE}"
+
+
 def describe(
-    slug: str, venue: str, addresses: Iterable[str], port: int, *, tls: bool
-) -> "AsyncServiceInfo":
-    """Return the mDNS service that announces the box's name, addresses and port."""
+    venue: Venue, addresses: Iterable[str], port: int, *, tls: bool
+) -> list["AsyncServiceInfo"]:
+    """Return the mDNS services: a web site with the venue's name, and the box itself."""
     from zeroconf.asyncio import AsyncServiceInfo  # noqa: PLC0415 - see the module docstring
 
-    kind = "_https._tcp.local." if tls else "_http._tcp.local."
-    label = venue.replace(".", " ").encode()[:63].decode("utf-8", "ignore").strip() or slug
-    return AsyncServiceInfo(
-        kind,
-        f"{label}.{kind}",
-        addresses=[ip_address(text).packed for text in addresses],
-        port=port,
-        properties={"path": "/"},
-        server=f"{slug.lower()}.local.",
-    )
+    scheme = "https" if tls else "http"
+    kind = f"_{scheme}._tcp.local."
+    label = venue.name.replace(".", " ").encode()[:63].decode("utf-8", "ignore").strip()
+    return [
+        AsyncServiceInfo(
+            service, name, port, properties=properties, server=f"{venue.slug.lower()}.local.",
+            addresses=[ip_address(text).packed for text in addresses],
+        )
+        for service, name, properties in (
+            (kind, f"{label or venue.slug}.{kind}", {"path": "/"}),
+            (SERVICE, service_name(venue.id), {"scheme": scheme}),
+        )
+    ]  # fmt: skip
 
 
 @asynccontextmanager
-async def announced(info: "AsyncServiceInfo", addresses: Sequence[str]) -> AsyncIterator[None]:
-    """During the block, announce `info` by multicast DNS from the interfaces with `addresses`.
+async def announced(
+    infos: Sequence["AsyncServiceInfo"], addresses: Sequence[str]
+) -> AsyncIterator[None]:
+    """During the block, announce `infos` by multicast DNS from the interfaces with `addresses`.
 
     Raises OSError or zeroconf's Error if this fails.
     """
@@ -187,8 +198,9 @@ async def announced(info: "AsyncServiceInfo", addresses: Sequence[str]) -> Async
     from zeroconf.asyncio import AsyncZeroconf  # noqa: PLC0415 - see the module docstring
 
     responder = AsyncZeroconf(interfaces=list(addresses), ip_version=IPVersion.All)
-    async with responder:  # unregisters the service at the end
-        # If another device already uses the service name, zeroconf adds a number to ours. The host
-        # name stays the same.
-        await responder.async_register_service(info, allow_name_change=True)
+    async with responder:  # unregisters the services at the end
+        for info in infos:
+            # If another device already uses the service name, zeroconf adds a number to ours. The
+            # host name stays the same.
+            await responder.async_register_service(info, allow_name_change=True)
         yield

@@ -13,7 +13,6 @@ from appliance.http.request import ENVIRONMENT, answer
 from appliance.tls.certificates import CHALLENGE_PATH, Certificates
 from appliance.venue.model import get_venue
 from web.middleware import SECURE
-from web.neighbours import FENCE
 from web.rendering import LANGUAGES, public_page
 
 CERTIFICATES: web.AppKey[Certificates | None] = web.AppKey("certificates")
@@ -90,16 +89,14 @@ async def confirm_trust(_request: web.Request) -> web.Response:
 async def prove_identity(request: web.Request) -> web.Response:
     """`GET /.well-known/venuebox/{nonce}`: prove to `venuebox doctor --outside` which box answers.
 
-    `serving` is encrypted. Only the venue's other boxes can read it (appliance/backup/fence.py).
-    Raises NotFound if the nonce is not 32 hex digits.
+    A box of the same venue asks too, before it serves (web/duplicate.py). Raises NotFound if the
+    nonce is not 32 hex digits.
     """
     nonce = request.match_info["nonce"]
     if NONCE.fullmatch(nonce) is None:
         raise NotFound
     scheme = "https" if request.app[SECURE].is_private(request) else "http"
-    proof = {"proof": request[ENVIRONMENT].keyring.prove(nonce), "scheme": scheme}
-    fence = request.config_dict.get(FENCE)
-    return answer(proof if fence is None else {**proof, "serving": fence.prove(nonce)})
+    return answer({"proof": request[ENVIRONMENT].keyring.prove(nonce), "scheme": scheme})
 
 
 def profile(venue: str, der: bytes) -> bytes:

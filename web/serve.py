@@ -15,7 +15,6 @@ from functools import partial
 
 from aiohttp import web
 
-from appliance.backup.fence import Fenced
 from appliance.box import Box, open_box
 from appliance.clock import BoxClock, SystemUptime, kernel_is_synchronised, newest_zone_database
 from appliance.clock_gate import recall_clock
@@ -27,17 +26,16 @@ from appliance.core.network import in_url
 from appliance.core.qr import qr_blocks
 from appliance.core.settings import Settings
 from appliance.environment import staff_base
-from appliance.jobs.fence import FenceWatch
 from appliance.jobs.watchdog import DiskReserve, background_services, sd_notify
 from appliance.logs import open_log, print_error
 from appliance.staff.accounts import is_closed, offer_setup
 from appliance.tls.certificates import Certificates
 from web.application import build_application
 from web.connection import Connection, ConnectionLimit, affordable_connections
+from web.duplicate import refuse_duplicate
 from web.listeners import CountedTls, Listening, accept_tls, listen, open_certificates
 from web.mdns import find_address, find_local_address, following
 from web.middleware import REQUESTS, SETUP_PATH
-from web.neighbours import look_around
 from web.portal.cookies import RESTART
 from web.relay.client import RelayClient
 
@@ -83,13 +81,7 @@ class Stopping:
 
     def on_broken(self, error: BaseException) -> None:
         """Stop with status 1 after a disk failure. The next start checks the files."""
-        self._fail(f"the disk failed ({error}). The box stops. Check the disk, then start the box.")
-
-    def on_fenced(self, error: Fenced) -> None:
-        """Stop with status 1, because another box has taken this box's place."""
-        self._fail(str(error))
-
-    def _fail(self, sentence: str) -> None:
+        sentence = f"the disk failed ({error}). The box stops. Check the disk, then start the box."
         print_error(sentence, os.environ)
         self.status = 1
         self.on_signal()
@@ -114,12 +106,14 @@ def run_serve(arguments: argparse.Namespace, console: Console) -> int:
             raise
     port = listener.getsockname()[1]
 
-    async def show_link(box: Box) -> None:
+    async def prepare(box: Box) -> None:
+        if not arguments.force:
+            await refuse_duplicate(box, host)
         local = find_local_address(host, port) or staff_base(box.live.links, box.settings.server)
         await show_setup_link(box, local, as_qr=arguments.qr)
 
     return serve_directory(
-        directory, settings, console, listener, host=host, on_open=show_link, may_restart=True
+        directory, settings, console, listener, host=host, on_open=prepare, may_restart=True
     )
 
 
@@ -203,15 +197,13 @@ async def _serve(
             if certificates is not None:
                 certificates.load()
 
-        fence = FenceWatch(box, look_around(box, host), stopping.on_fenced)
-        await fence.check_at_start()
         with listen_for_wakeups(directory.wakeup_pipe, reload):
             await on_open(box)
             async with (
                 following(box, host, port),
                 background_services(box, os.environ, reserve),
             ):
-                app = build_application(box, certificates, directory, fence)
+                app = build_application(box, certificates, directory)
                 await _accept_until_stopped(app, box, directory, listening, stopping, certificates)
     finally:
         await box.close()

@@ -27,7 +27,7 @@ _NOT_THERE = _(
     "the backup folder or its volume is not there. Plug it in, or set backup.directory to another "
     "folder."
 )
-_NUMBERS_PER_BOX = 1_000_000  # enough for a backup every 15 minutes for 28 years
+_NUMBERS_PER_BOX = 10_000_000  # enough for a backup every minute for 19 years
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,23 +163,22 @@ def write_record(root: Path, record: Record) -> None:
     write_json(root / _RECORD, record)
 
 
-def next_number(directory: DataDirectory, folder: Path, venue_id: str, generation: int) -> int:
-    """Return the number for the box's next backup, which will be stored in `folder`.
-
-    `generation` is that of the box's installation. The number is greater than all numbers of
-    earlier generations, because this machine may not have all of the backups that other boxes of
-    the venue made.
-    """
-    known = [read_record(directory.root).number, (generation - 1) * _NUMBERS_PER_BOX]
+def next_number(directory: DataDirectory, folder: Path, venue_id: str) -> int:
+    """Return the number for the box's next backup, which will be stored in `folder`."""
+    known = [read_record(directory.root).number]
     for each in {directory.root / "backups", folder}:
         known += [header.number for _path, header in list_backups(each, venue_id)]
     return max(known) + 1
 
 
 def note_restored(root: Path, restored: Header) -> None:
-    """Record in `root` the number and the key of the backup from which the box was restored."""
+    """Record in `root` the key of the backup from which the box was restored, and a new number.
+
+    The number is greater than those of all backups that the box made before the restore, because
+    this machine may not have all of them.
+    """
     record = read_record(root)
-    number = max(record.number, restored.number)
+    number = (max(record.number, restored.number) // _NUMBERS_PER_BOX + 1) * _NUMBERS_PER_BOX
     key_check = record.key_check or restored.key_check
     write_record(root, replace(record, number=number, key_check=key_check))
 

@@ -15,7 +15,6 @@ import apsw
 
 from appliance.backup import archive, catalogue
 from appliance.backup.catalogue import SUFFIX, Record, find_volume
-from appliance.backup.fence import read_installation
 from appliance.backup.recovery_key import RecoveryKey, ensure_recovery_key
 from appliance.backup.restore import Proven, check_copies, prove, require_room, scratch_folder
 from appliance.backup.targets import ensure_sftp_key
@@ -117,8 +116,7 @@ class Maker:
         self.directory.refuse_lost_key()
         key = ensure_recovery_key(self.directory, self.tokens)
         if self.settings.backup.target.startswith("sftp:"):
-            # Even the first backup must contain this SSH key, because a restored box needs it to
-            # read and write its marker at the target.
+            # Even the first backup must contain this key, so that a restored box goes on copying.
             ensure_sftp_key(self.directory)
         _sweep(folder)
         with scratch_folder(self.directory) as scratch:
@@ -161,8 +159,6 @@ class Maker:
 
     def _header(self, live: Path, key: RecoveryKey, folder: Path) -> archive.Header:
         venue, slug, venue_id = describe_venue(live)
-        installation = read_installation(self.directory.root)
-        generation = installation.generation if installation else 1
         return archive.Header(
             venue, slug, venue_id,
             made_at=format_instant(self.clock.now()),
@@ -170,7 +166,7 @@ class Maker:
             schema=read_schema_number(live),
             key_check=key.check,
             salt=self.tokens.random_bytes(32).hex(),
-            number=catalogue.next_number(self.directory, folder, venue_id, generation),
+            number=catalogue.next_number(self.directory, folder, venue_id),
         )  # fmt: skip
 
     def _remember(self, record: Record) -> None:

@@ -10,12 +10,6 @@ from typing import BinaryIO
 import apsw
 
 from appliance.backup import archive, catalogue
-from appliance.backup.fence import (
-    Installation,
-    keep_installation,
-    read_installation,
-    renew_installation,
-)
 from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key, recovery_key_file
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
@@ -170,13 +164,9 @@ _DATABASES = [f"{name}{more}" for name in ("test.db", "live.db") for more in (*_
 
 def restore_blank(
     file: BinaryIO, key: RecoveryKey, directory: DataDirectory, clock: Clock, zones: ZoneDatabase,
-    progress: archive.Progress, previous: Installation | None = None, *, confirmed: bool = False,
+    progress: archive.Progress,
 ) -> Proven:  # fmt: skip
     """Restore a complete box into a directory without a box.
-
-    The restored box gets a new installation, which is later than both the backup's and `previous`
-    (if given). Set `confirmed` if the box that the backup came from is known to be off. Otherwise
-    the restored box does not serve while that box does.
 
     If the directory contains a box that was never set up, its files are moved to another folder. An
     interrupted restore can be run again. Raises OperatorError if the backup is unusable, or if the
@@ -190,8 +180,6 @@ def restore_blank(
         with scratch_folder(directory) as scratch:
             proven = unpack_proven(file, key, scratch, clock, zones, progress)
             _record_restore(scratch, proven, clock, zones)
-            here = read_installation(directory.root)
-            renew_installation(scratch, Tokens(), clock.now(), here, previous, confirmed=confirmed)
             if is_unowned(directory, clock, zones):
                 put_unowned_aside(directory, clock)
             atomic_write(directory.restore_mark, b"")
@@ -217,8 +205,7 @@ def restore_latest(
     """Replace the box's data with the latest good backup in `folders`.
 
     Returns (path of the backup, folder with the old data, verified backup, whether live.db was
-    kept). It is kept if only test.db is damaged. Settings and certificates are kept too, and so is
-    the installation: a box whose place was taken must not serve after a restore either. Backups
+    kept). It is kept if only test.db is damaged. Settings and certificates are kept too. Backups
     with a newer schema than this program's are skipped, so an older program can revert an upgrade.
     Raises OperatorError if there is no good backup.
     """
@@ -237,7 +224,6 @@ def restore_latest(
                         aside = _replace_sandbox(directory, scratch, clock)
                     else:
                         _record_restore(scratch, proven, clock, zones)
-                        keep_installation(directory.root, scratch, Tokens(), clock.now())
                         aside = _move_aside(directory, clock)
                         _place(directory, scratch, key, proven.header)
             except OperatorError as error:  # try the next older backup

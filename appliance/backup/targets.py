@@ -36,7 +36,6 @@ HEAD_BYTES = 8192  # more than the longest header of a backup
 _BLOCK = 1 << 20
 _LIST_MAX = 4 << 20  # bytes of a target's list of files: the names, and _ENTRY bytes for each
 _ENTRY = 200
-MARKER_BYTES = 1 << 20  # more than the largest marker
 _PINS, _KEY = "known_hosts", "sftp_key"  # names of files in secrets/
 
 
@@ -269,7 +268,7 @@ class _Sftp:
             await self._sftp.remove(f"{self._folder}/{name}")
 
     async def read(self, name: str, size: int) -> bytes | None:
-        """Return the first `size` bytes of a backup or marker, or None if it is missing."""
+        """Return the first `size` bytes of a backup, or None if it is missing."""
         import asyncssh  # noqa: PLC0415 - see above
 
         async with self._within(_SMALL_SECONDS):
@@ -279,18 +278,6 @@ class _Sftp:
             except asyncssh.SFTPNoSuchFile:
                 return None
             return bytes(content)
-
-    async def write_marker(self, name: str, content: bytes) -> None:
-        """Write or replace a marker.
-
-        Markers are stored beside the backups, but `list` does not return them.
-        """
-        part = f"{self._folder}/.{name}{PART}"
-        async with self._within(_SMALL_SECONDS):
-            await self._sftp.makedirs(self._folder, exist_ok=True)
-            async with self._sftp.open(part, "wb") as file:
-                await file.write(content)
-            await self._put_in_place(part, name)
 
     async def _put_in_place(self, part: str, name: str) -> None:
         import asyncssh  # noqa: PLC0415 - see above
@@ -362,10 +349,6 @@ class _S3:
                 return bytes(await self._store.get_range_async(name, start=0, end=size))
             except (FileNotFoundError, NotFoundError):
                 return None
-
-    async def write_marker(self, name: str, content: bytes) -> None:
-        async with asyncio.timeout(_SMALL_SECONDS):
-            await self._store.put_async(name, content)
 
 
 Target = _Sftp | _S3

@@ -1,18 +1,16 @@
 """`venuebox backup`, `restore` and `verify`: back up a box, and recover from damage."""
 
 import argparse
-import asyncio
 import os
 import sys
 import tempfile
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from appliance.backup import recovery_key
 from appliance.backup.archive import open_backup, read_header
 from appliance.backup.catalogue import list_backups, record_kit
-from appliance.backup.copies import Copier, fetch_latest, split_source
+from appliance.backup.copies import Copier, fetch_latest
 from appliance.backup.create import Maker
 from appliance.backup.restore import (
     list_catalogues,
@@ -21,7 +19,6 @@ from appliance.backup.restore import (
     restore_latest,
     scratch_folder,
 )
-from appliance.backup.standby import describe_lost, read_marker, record_lost
 from appliance.backup.targets import ensure_sftp_key
 from appliance.commands.console import Commands, Console, WrongUsage, add_command
 from appliance.core.data_directory import DataDirectory
@@ -122,23 +119,13 @@ def _restore(arguments: argparse.Namespace, console: Console, fetched: Path | No
         header, _ = read_header(file)
         directory = console.directory(arguments)
         key = ask_key(arguments.key, f"recovery key of {one_line(header.venue)}:")
-        marker = None  # the previous box's marker, if there is one at the target
-        if fetched:
-            target = split_source(arguments.source)[0]
-            backup = replace(console.settings(directory).backup, target=target)
-            now = console.clock.now()
-            state = asyncio.run(read_marker(directory, backup, key, now, header.venue_id))
-            marker = state.marker
         proven = restore_blank(
-            file, key, directory, console.clock, console.zones, partial(report, "restoring"),
-            marker.installation if marker else None,
-        )  # fmt: skip
+            file, key, directory, console.clock, console.zones, partial(report, "restoring")
+        )
     print(
         f"{header.venue} as of {header.made_at} restored to {directory.root} with "
         f"{proven.reservations} reservations. Start it with venuebox serve."
     )
-    if fetched:
-        print(*describe_lost(record_lost(directory, marker)), sep="\n")
     return 0
 
 

@@ -11,7 +11,6 @@ import sys
 from importlib import resources
 from pathlib import Path
 
-from appliance.backup.standby import read_source
 from appliance.commands.console import Commands, Console, add_command, add_group
 from appliance.core.data_directory import DataDirectory, choose_data_directory
 from appliance.core.errors import OperatorError
@@ -32,8 +31,6 @@ def add(commands: Commands) -> None:
     group = add_group(commands, "service", "run the box as a system service")
     parser = add_command(group, "install", run, "write and enable the systemd unit", "--data")
     parser.add_argument("--user", metavar="U", default="venuebox", help="user that runs the box")
-    meaning = "stand by for another box and serve after the take-over (see venuebox standby)"
-    parser.add_argument("--standby", action="store_true", help=meaning)
     parser.add_argument("--print", action="store_true", help="print the unit and change nothing")
 
 
@@ -47,10 +44,9 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         directory.refuse_links()
         directory.refuse_strangers()
         backups = console.settings(directory).backup.directory
-        if not (arguments.print or (arguments.standby and read_source(directory.root))):
+        if not arguments.print:
             directory.check()
-    command = "standby" if arguments.standby else "serve"
-    unit = make_unit(directory.root, arguments.user, program, backups, command)
+    unit = make_unit(directory.root, arguments.user, program, backups)
     if arguments.print:
         print(unit, end="")
         return 0
@@ -86,15 +82,12 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def make_unit(
-    data: Path, user: str, program: str, backups: str = "", command: str = "serve"
-) -> str:
+def make_unit(data: Path, user: str, program: str, backups: str = "") -> str:
     """Return the text of the unit. `backups` is the setting `backup.directory`."""
     paths = [Path(each).resolve() for each in (data, program, backups or "/")]
     is_at_home = any(path.is_relative_to(home) for path in paths for home in _HOMES)
     return _template(UNIT.name).format(
         data=_quoted(str(data)), user=user, program=_quoted(program), groups=_groups_line(),
-        command=command,
         # With the minus prefix, the service starts even if the volume is not plugged in.
         backups=f"ReadWritePaths=-{_quoted(backups)}\n" if backups else "",
         home="" if is_at_home else _HOME_HIDDEN,

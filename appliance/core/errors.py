@@ -196,6 +196,9 @@ class VenueClosed(VenueInactive):
 class TooManyEndpoints(ApiError): ...
 
 
+class EndpointIsInactive(ApiError): ...
+
+
 class WrongState(ApiError):
     """The reservation's state does not allow the staff action (interface, section 3)."""
 
@@ -279,9 +282,6 @@ class CodeLater(SignInLater): ...
 
 
 class StaffRoleMissing(ScopeMissing): ...
-
-
-class EndpointIsInactive(WrongState): ...
 
 
 class OfferOver(WrongState): ...

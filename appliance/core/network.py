@@ -4,7 +4,7 @@ import asyncio
 import socket
 import ssl
 from contextlib import suppress
-from ipaddress import ip_address
+from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_interface
 from urllib.parse import urlsplit
 
 _LOCAL_ENDINGS = (".local", ".lan", ".home.arpa", ".internal")
@@ -81,16 +81,30 @@ def own_interfaces() -> list[tuple[str, int]]:
 
     An adapter that is unplugged and reconnected gets a new index.
     """
+    return sorted({(str(each.ip), index) for each, index in _list_interfaces()})
+
+
+def is_beside(address: str) -> bool:
+    """Whether `address` belongs to another machine in a network of this machine.
+
+    False for loopback and link-local addresses.
+    """
+    own = [each for each, _index in _list_interfaces()]
+    found = ip_address(address)
+    return any(found in each.network for each in own) and all(found != each.ip for each in own)
+
+
+def _list_interfaces() -> list[tuple[IPv4Interface | IPv6Interface, int]]:
     import ifaddr  # noqa: PLC0415 - slow to import, and few commands need it
 
-    interfaces = set()
+    found = []
     for adapter in ifaddr.get_adapters():
         for entry in adapter.ips:
             text = entry.ip if isinstance(entry.ip, str) else entry.ip[0]
-            address = ip_address(text)
-            if not (address.is_loopback or address.is_link_local or address.is_multicast):
-                interfaces.add((text, adapter.index or 0))
-    return sorted(interfaces)
+            each = ip_interface(f"{text}/{entry.network_prefix}")
+            if not (each.is_loopback or each.is_link_local or each.is_multicast):
+                found.append((each, adapter.index or 0))
+    return found
 
 
 async def get_start(

@@ -176,7 +176,7 @@ class BackupSettings:
 
     directory: str = checked("", "an absolute path such as /mnt/usb", _is_path)
     hour: int = within(4, 0, 23)
-    every_minutes: int = within(15, 0, 1440)
+    every_minutes: int = within(5, 0, 1440)
     target: str = checked(
         "",
         "sftp://user@host/folder, s3://bucket/folder or relay:, without a password",

@@ -220,8 +220,7 @@ class CheckContext:
 
 
 _OF_STOPPED_BOX = (
-    "endpoint_failing", "endpoint_blocked", "receiver_clock", "endpoint_switched_off",
-    "another_box_serves",
+    "endpoint_failing", "endpoint_blocked", "receiver_clock",
 )  # fmt: skip
 
 

@@ -20,6 +20,10 @@ FREEING_STATUSES = ("cancelled", "declined")
 OPEN_STATUSES = ("requested", "pending", "partial", "confirmed")
 LAST_GENERATION = 255  # the highest generation number that a guest pass can hold
 SOURCES = ("platform", "manual", "partner")
+_TITLES = frozenset({
+    "mr", "mrs", "ms", "miss", "dr", "prof", "m", "mme", "mlle", "monsieur", "madame",
+    "mademoiselle", "السيد", "السيدة", "الآنسة", "الدكتور", "الدكتورة",
+})  # fmt: skip
 # If the first word of a name is one of these, the given name includes the second word. If the
 # second word is an article, it also includes the third word, as in “Abd el Kader”.
 _NAME_PREFIXES = frozenset({"عبد", "أبو", "ابو", "أم", "ابن", "abd", "abou", "abu", "oum", "umm"})
@@ -84,8 +88,8 @@ class Reservation:
 
     @property
     def customer_first_name(self) -> str | None:
-        """The first word of the customer's name, or None if the name was erased."""
-        words = (self.customer_name or "").split(maxsplit=1)
+        """The first word of the customer's name after titles, or None if the name was erased."""
+        words = self._name_words()
         return words[0] if words else None
 
     @property
@@ -94,10 +98,16 @@ class Reservation:
 
         Includes all words of a compound given name such as “Abd el Kader”.
         """
-        words = (self.customer_name or "").split()
+        words = self._name_words()
         if len(words) < 2 or words[0].casefold() not in _NAME_PREFIXES:
             return self.customer_first_name
         return " ".join(words[: 3 if words[1].casefold() in _ARTICLES else 2])
+
+    def _name_words(self) -> list[str]:
+        words = (self.customer_name or "").split()
+        while len(words) > 1 and words[0].rstrip(".").casefold() in _TITLES:
+            words = words[1:]
+        return words
 
     @property
     def holds(self) -> bool:

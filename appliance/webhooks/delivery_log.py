@@ -355,7 +355,7 @@ async def replay_selected(database: Database, selection: Selection) -> int:
 def _replay(tx: Transaction, endpoint_id: str, where: str, bound: dict[str, object]) -> int:
     """Make the matching deliveries due now. Return how many were changed."""
     if not get_endpoint(tx, endpoint_id).active:
-        raise EndpointIsInactive(state="inactive")
+        raise EndpointIsInactive
     replayed = tx.execute(f"{_REPLAY} AND {where}", {"now": tx.now, **bound})
     if replayed:
         tx.notices.append(EndpointsChanged(endpoint_id))

@@ -52,7 +52,7 @@ from appliance.webhooks.client import (
 from appliance.webhooks.deliveries import AttemptRecord, DueDelivery, Outcome
 from appliance.webhooks.endpoint_queue import EndpointQueue
 from appliance.webhooks.endpoints import Endpoint, EndpointsChanged, list_active_endpoints
-from appliance.webhooks.payload import event_body
+from appliance.webhooks.payload import event_body, sample_body
 from appliance.webhooks.recorder import Recorder, note_health
 from appliance.webhooks.retry_policy import Step, next_step, rebase_due_times
 from appliance.webhooks.url_policy import EgressGuard, TargetUrl, make_guard, parse_target_url
@@ -492,9 +492,9 @@ class Dispatcher:
 def _render(reader: Reader, delivery: DueDelivery, endpoint: Endpoint | None) -> bytes | None:
     """Return the body with the reservation's current data, or None if the reservation is gone."""
     assert endpoint is not None  # noqa: S101 - every queue in use has an endpoint
-    reservation = None
-    if delivery.reservation_id is not None:
-        reservation = find_reservation(reader, delivery.reservation_id)
-        if reservation is None:
-            return None
+    if delivery.reservation_id is None:
+        return sample_body(reader, delivery)
+    reservation = find_reservation(reader, delivery.reservation_id)
+    if reservation is None:
+        return None
     return event_body(delivery, reservation, get_venue(reader), endpoint)

@@ -9,9 +9,8 @@ from typing import Any
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from appliance.alerts import drop_alert, set_alert
 from appliance.api_keys import ApiKey
-from appliance.core.errors import InvalidEventType, TooManyEndpoints, field_invalid
+from appliance.core.errors import InvalidEventType, NotFound, TooManyEndpoints, field_invalid
 from appliance.core.tokens import Keyring
 from appliance.database.connection import Reader, Transaction, known
 from appliance.outbox import EVENT_TYPES, EXTRA_TYPES, queue_event
@@ -52,10 +51,13 @@ class Endpoint:
     lineage: str | None = None
     own_refs: int = 0
 
+    def created(self, reservation: Reservation) -> bool:
+        """Whether the line of keys that registered this endpoint created the reservation."""
+        return self.lineage is not None and self.lineage == reservation.lineage
+
     def may_read_reference(self, reservation: Reservation) -> bool:
         """Whether events to this endpoint contain the reservation's externalRef."""
-        own = self.lineage is not None and self.lineage == reservation.lineage
-        return own or not self.own_refs
+        return not self.own_refs or self.created(reservation)
 
 
 def parse_ca(text: str) -> str:
@@ -102,6 +104,14 @@ def list_active_endpoints(reader: Reader) -> list[Endpoint]:
 def get_endpoint(reader: Reader, endpoint_id: str) -> Endpoint:
     """Return the endpoint. Raises NotFound if the id is unknown."""
     return known(reader.one(_endpoint, f"{_SELECT} WHERE id = :id", {"id": endpoint_id}))
+
+
+def get_own_endpoint(reader: Reader, endpoint_id: str, lineage: str) -> Endpoint:
+    """Return the endpoint. Raises NotFound unless an API key of `lineage` registered it."""
+    endpoint = get_endpoint(reader, endpoint_id)
+    if endpoint.lineage != lineage:
+        raise NotFound
+    return endpoint
 
 
 def _endpoint(id_: str, url: str, events: str, active: int, *rest: Any) -> Endpoint:
@@ -195,35 +205,23 @@ def send_test_event(
     return queue_event(tx, event_type, None, receiving) if receiving else []
 
 
-SWITCHED_OFF = "endpoint_switched_off"
-
-
 def deactivate_endpoint(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE) -> None:
-    """Deactivate the endpoint, cancel its pending deliveries and delete its alert.
+    """Deactivate the endpoint and cancel its pending deliveries. Idempotent.
 
-    Idempotent. Raises NotFound if the endpoint is unknown.
+    Raises NotFound if the endpoint is unknown.
     """
-    drop_alert(tx, SWITCHED_OFF, endpoint_id)
-    _deactivate(tx, get_endpoint(tx, endpoint_id), actor)
+    if get_endpoint(tx, endpoint_id).active:
+        _change(tx, endpoint_id, "endpoint_deactivated", actor, active=0)
+        cancel_pending(tx, endpoint_id)
 
 
 def deactivate_by_key(tx: Transaction, endpoint_id: str, key: ApiKey) -> None:
     """Deactivate the endpoint on behalf of an API key. Idempotent.
 
-    Stores an alert unless a key of the same lineage registered the endpoint. Raises NotFound if the
-    endpoint is unknown.
+    Raises NotFound unless a key of the same lineage registered the endpoint.
     """
-    endpoint = get_endpoint(tx, endpoint_id)
-    if endpoint.active and endpoint.lineage != key.lineage:
-        sentence = f"the API key {key.name} deactivated a webhook endpoint of another key"
-        set_alert(tx, SWITCHED_OFF, sentence, endpoint_id)
-    _deactivate(tx, endpoint, f"key:{key.id}")
-
-
-def _deactivate(tx: Transaction, endpoint: Endpoint, actor: str) -> None:
-    if endpoint.active:
-        _change(tx, endpoint.id, "endpoint_deactivated", actor, active=0)
-        cancel_pending(tx, endpoint.id)
+    get_own_endpoint(tx, endpoint_id, key.lineage)
+    deactivate_endpoint(tx, endpoint_id, actor=f"key:{key.id}")
 
 
 _OVERLAP_MS = 24 * 3600 * 1000
@@ -297,24 +295,24 @@ def register_with_room(
 
 def register_by_key(
     tx: Transaction, /, is_echo_receiver: Callable[[str], bool], keyring: Keyring, url: str,
-    events: tuple[str, ...], key: ApiKey,
-) -> tuple[Endpoint, str]:  # fmt: skip
+    events: tuple[str, ...] | None, key: ApiKey,
+) -> tuple[Endpoint, str | None]:  # fmt: skip
     """Register an endpoint on behalf of an API key, as `register_with_room` does.
 
-    If the key's lineage has an active endpoint with this URL, subscribe that one to `events` and
-    return it with its secret. The endpoint stays subscribed to event types that only the venue can
-    choose.
+    If the key's lineage has an active endpoint with this URL, return that one and None, because
+    a secret is shown only once. Unless `events` is None, subscribe it to `events`; it stays
+    subscribed to event types that only the venue can choose.
     """
     actor, line = f"key:{key.id}", key.lineage
     same = [e for e in list_active_endpoints(tx) if (e.url, e.lineage) == (url, line)]
     if not same:
         return register_with_room(
-            tx, is_echo_receiver, keyring, url, events, lineage=line, actor=actor
+            tx, is_echo_receiver, keyring, url, events or EVENT_TYPES, lineage=line, actor=actor
         )
-    extra = [name for name in same[0].events if name in EXTRA_TYPES]
-    choose_events(tx, same[0].id, (*events, *extra), actor=actor)
-    record_audit(tx, actor, "endpoint_secret_shown", endpoint=same[0].id)
-    return get_endpoint(tx, same[0].id), keyring.unwrap(same[0].secret).decode()
+    if events is not None:
+        extra = [name for name in same[0].events if name in EXTRA_TYPES]
+        choose_events(tx, same[0].id, (*events, *extra), actor=actor)
+    return get_endpoint(tx, same[0].id), None
 
 
 def activate_endpoint(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE) -> None:
@@ -327,7 +325,6 @@ def activate_endpoint(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE
     if get_endpoint(tx, endpoint_id).active:
         return
     _check_active_limit(tx)
-    drop_alert(tx, SWITCHED_OFF, endpoint_id)
     _change(tx, endpoint_id, "endpoint_activated", actor, active=1)
 
 

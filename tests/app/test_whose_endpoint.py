@@ -2,7 +2,6 @@
 
 import pytest
 
-from appliance.alerts import list_alerts
 from appliance.api_keys import list_keys, rotate_key
 from tests.app.api.webhook_calls import registered
 from tests.app.portal.people import a_person
@@ -24,11 +23,6 @@ async def listed(running: Running, key: str | None = None, prefix: str = ""):
     status, body, _ = await running.call("GET", f"{prefix}/v1/webhooks", key=key)
     assert status == 200
     return {item["id"]: item for item in body["items"]}
-
-
-async def alerts(environment):
-    return [(c.name, c.subject) for c in await environment.database.read(list_alerts)
-            if c.name == "endpoint_switched_off"]  # fmt: skip
 
 
 async def test_each_key_knows_its_own_endpoints_and_no_secret_of_anothers_url(running):
@@ -55,8 +49,8 @@ async def test_a_rotated_key_inherits_what_its_line_registered_both_ways(running
         found = await listed(running, key)
         assert [found[one["id"]]["createdByThisKey"] for one in (before, after)] == [True, True]
         assert {item["url"] for item in found.values()} == {SECRET_URL, f"{SECRET_URL}2"}
-    await running.call("DELETE", f"/v1/webhooks/{before['id']}", key=successor.key)
-    assert await alerts(running.live) == []
+    path = f"/v1/webhooks/{before['id']}"
+    assert (await running.call("DELETE", path, key=successor.key))[0] == 200
 
 
 async def test_what_the_venue_registered_is_no_keys_own(running):
@@ -68,43 +62,29 @@ async def test_what_the_venue_registered_is_no_keys_own(running):
 
 
 @pytest.mark.parametrize("prefix", ["", "/test"])
-async def test_an_alert_tells_that_another_key_deactivated_an_endpoint(running, prefix):
+async def test_only_its_own_line_and_staff_deactivate_an_endpoint(running, prefix):
     environment = running.test if prefix else running.live
-    endpoint = await registered(running, prefix)
     other = await a_key(environment)
+    endpoint = await registered(running, prefix)
     path = f"{prefix}/v1/webhooks/{endpoint['id']}"
 
-    assert (await running.call("DELETE", path, key=other))[0] == 200
+    for call in (("DELETE", path), ("GET", f"{path}/deliveries"), ("POST", f"{path}/replay")):
+        status, body, _ = await running.call(*call, key=other)
+        assert (status, body["code"]) == (404, "NOT_FOUND")
 
-    assert await alerts(environment) == [("endpoint_switched_off", endpoint["id"])]
+    assert (await listed(running, other, prefix))[endpoint["id"]]["active"] is True
     manager = await a_person(running, "manager")
-    for page in (f"{prefix}{WHOSE}{endpoint['id']}", f"{prefix}/portal/integrations"):
-        _, text, _ = await manager.get(page)
-        assert 'class="chip bad"' in text, page
-    assert (await running.call("DELETE", path, key=other))[0] == 200
-    assert len(await alerts(environment)) == 1
+    assert (await manager.post(f"{prefix}{WHOSE}{endpoint['id']}/deactivate"))[0] == 303
+    assert (await listed(running, None, prefix))[endpoint["id"]]["active"] is False
 
 
-async def test_no_alert_for_what_a_key_registered_itself_or_what_is_off_already(running):
-    endpoint = await registered(running)
-    await running.call("DELETE", f"/v1/webhooks/{endpoint['id']}")
-    other = await a_key(running.live)
-    await running.call("DELETE", f"/v1/webhooks/{endpoint['id']}", key=other)
-    assert await alerts(running.live) == []
-
-
-@pytest.mark.parametrize(("what", "active"), [("activate", 1), ("deactivate", 0)])
-async def test_the_alert_ends_when_staff_activate_it_again_or_leave_it_off(running, what, active):
-    endpoint = await registered(running)
-    other = await a_key(running.live)
-    await running.call("DELETE", f"/v1/webhooks/{endpoint['id']}", key=other)
+async def test_a_key_cannot_deactivate_what_the_venue_registered(running):
     manager = await a_person(running, "manager")
-
-    status, _, _ = await manager.post(f"{WHOSE}{endpoint['id']}/{what}")
-
-    assert status == 303
-    assert await alerts(running.live) == []
-    assert (await listed(running))[endpoint["id"]]["active"] == bool(active)
+    form = {"url": SECRET_URL, "event": "reservation.created", "once": "x"}
+    await manager.post("/portal/integrations/endpoints", form)
+    [endpoint_id] = await listed(running)
+    status, _, _ = await running.call("DELETE", f"/v1/webhooks/{endpoint_id}")
+    assert (status, (await listed(running))[endpoint_id]["active"]) == (404, True)
 
 
 async def test_the_venue_restricts_an_endpoint_to_the_references_of_its_own_line(running, receiver):

@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 import stripe
 
+from appliance.clock import HOUR_MS
+from appliance.outbox import EVENT_TYPES
 from appliance.reservations.model import Reservation
 from appliance.venue.model import Venue
 from appliance.webhooks.deliveries import DueDelivery
 from appliance.webhooks.endpoints import Endpoint
-from appliance.webhooks.payload import event_body, sign
+from appliance.webhooks.payload import event_body, sample_body, sign
+from tests.builders import TONIGHT, VENUE_ID, table_id
 
 VENUE = Venue("v1", "Riad Atlas", "riad", "active", "free", True, 24, "MAD", "UTC", "06:00", None)
 ENDPOINT = Endpoint(
@@ -49,6 +52,7 @@ def test_the_members_are_those_of_section_2_9():
                 "guests": 4,
                 "customerFirstName": "Salma",
                 "source": "partner",
+                "createdByThisKey": False,
                 "externalRef": "P-77",
                 "checkedInAt": "1970-01-01T00:00:00.000Z",
                 "venue": {"id": "v1", "name": "Riad Atlas"},
@@ -86,17 +90,57 @@ def test_the_reference_is_told_to_whom_the_venue_lets_have_it(own_refs, register
     assert ("externalRef" in body["data"]["reservation"]) == told
 
 
-def test_a_test_event_has_every_member_of_a_partner_reservation():
-    real = json.loads(event_body(DELIVERY, a_reservation(), VENUE, ENDPOINT))
-    sample = json.loads(
-        event_body(
-            replace(DELIVERY, event_type="webhook.test", reservation_id=None), None, VENUE, ENDPOINT
-        )
-    )
+@pytest.mark.parametrize(
+    ("registered", "created", "own"),
+    [("line", "line", True), ("line", "other", False), ("line", None, False), (None, None, False)],
+)
+def test_the_body_tells_whether_the_endpoints_own_line_created_the_reservation(
+    registered, created, own
+):
+    endpoint = replace(ENDPOINT, lineage=registered)
+    body = json.loads(event_body(DELIVERY, a_reservation(lineage=created), VENUE, endpoint))
+    assert body["data"]["reservation"]["createdByThisKey"] is own
 
-    assert sample["type"] == "webhook.test"
-    assert sample["data"]["reservation"].keys() == real["data"]["reservation"].keys()
-    assert sample["data"]["reservation"]["venue"] == {"id": "v1", "name": "Riad Atlas"}
+
+def sample(box, event_type):
+    delivery = replace(DELIVERY, event_type=event_type, reservation_id=None)
+    return json.loads(box.live.database.peek(sample_body, delivery))["data"]["reservation"]
+
+
+def test_a_test_event_has_every_member_of_a_partner_reservation_and_fits_the_venue(box):
+    real = json.loads(event_body(DELIVERY, a_reservation(), VENUE, ENDPOINT))
+    found = sample(box, "webhook.test")
+
+    assert found.keys() == real["data"]["reservation"].keys()
+    assert found["venue"] == {"id": VENUE_ID, "name": "Riad Atlas"}
+    assert found["table"] == {"id": table_id("T1"), "name": "Terrasse 1"}
+    assert (found["date"], found["slot"], found["guests"]) == (TONIGHT, "19:30", 2)
+
+
+@pytest.mark.parametrize("event_type", EVENT_TYPES)
+def test_a_sample_that_a_receiver_must_act_on_is_not_its_partners_own(box, event_type):
+    found = sample(box, event_type)
+    own = event_type in {"reservation.cancelled", "reservation.checked_in", "webhook.test"}
+    assert found["source"] == ("partner" if own else "platform")
+    assert found["createdByThisKey"] is own
+    assert ("externalRef" in found) is own
+
+
+def test_the_sample_of_an_hour_after_midnight_is_for_the_evening_that_still_runs(box, clock):
+    delivery = replace(DELIVERY, reservation_id=None, occurred_at=clock.now() + 6 * HOUR_MS)
+    body = json.loads(box.live.database.peek(sample_body, delivery))
+    assert body["occurredAt"].startswith("2026-11-22T01:00")
+    assert body["data"]["reservation"]["date"] == TONIGHT
+
+
+async def test_a_venue_without_tables_and_slots_still_has_a_sample(box):
+    def empty(tx):
+        tx.execute("DELETE FROM venue_table")
+        tx.execute("DELETE FROM slot")
+
+    await box.live.database.write(empty)
+    found = sample(box, "reservation.created")
+    assert (found["slot"], found["table"]["name"]) == (None, "Table test")
 
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "webhook_signature.json"

@@ -293,7 +293,7 @@ def _operation(route: Route, booking: ExampleBooking) -> Schema:
     answers: Schema = {
         status: {
             "description": section.members[status],
-            "content": _content(name, booking),
+            "content": _content(name, booking, is_new=status == "201"),
             "headers": _header_refs([*(call.headers if status == "200" else ()), "X-Request-ID"]),
         }
         for status, name in call.answers.items()
@@ -301,8 +301,11 @@ def _operation(route: Route, booking: ExampleBooking) -> Schema:
     return {**operation, "responses": {**answers, **_refusal_responses(call, route.scope)}}
 
 
-def _content(name: str, booking: ExampleBooking) -> Schema:
-    examples = {"example": {"value": example(name, booking)}}
+def _content(name: str, booking: ExampleBooking, *, is_new: bool = False) -> Schema:
+    value = example(name, booking)
+    if not is_new:
+        value.pop("secret", None)  # a secret is shown only once
+    examples = {"example": {"value": value}}
     return {_JSON: {"schema": _ref("schemas", name), "examples": examples}}
 
 

@@ -154,14 +154,15 @@ def _list_item(
     reservation: model.Reservation, lineage: str, *, shows_contacts: bool
 ) -> Reservation:
     """Return the fields that a key of `lineage` may see (interface, section 2.5)."""
-    own = reservation.lineage == lineage and reservation.external_ref is not None
+    own = reservation.lineage == lineage
     return Reservation.of(
         reservation,
         table=TableName(id=reservation.table_id, name=reservation.table_name),
         checked_in_at=optional_instant(reservation.checked_in_at),
         created_at=format_instant(reservation.created_at),
         updated_at=format_instant(reservation.updated_at),
-        external_ref=reservation.external_ref if own else UNSET,
+        created_by_this_key=own,
+        external_ref=(own and reservation.external_ref) or UNSET,
         customer_email=reservation.customer_email if shows_contacts else UNSET,
         customer_phone=reservation.customer_phone if shows_contacts else UNSET,
     )

@@ -156,6 +156,7 @@ class Reservation(Answer):
     checked_in_at: Instant | None
     created_at: Instant
     updated_at: Instant
+    created_by_this_key: bool
     external_ref: Reference | UnsetType = UNSET
     customer_email: str | UnsetType | None = UNSET
     customer_phone: str | UnsetType | None = UNSET
@@ -204,7 +205,7 @@ class WebhookEndpoint(EndpointFields):
 
 
 class NewWebhookEndpoint(EndpointFields):
-    secret: Annotated[str, Meta(pattern="^whsec_[A-Za-z0-9_-]+$")]
+    secret: Annotated[str, Meta(pattern="^whsec_[A-Za-z0-9_-]+$")] | UnsetType = UNSET
 
 
 class WebhookEndpointList(Answer):
@@ -259,6 +260,7 @@ class EventReservation(Answer, kw_only=True):
     guests: Positive
     customer_first_name: str
     source: Source
+    created_by_this_key: bool
     external_ref: str | UnsetType = UNSET
     checked_in_at: Instant | None
     venue: VenueName

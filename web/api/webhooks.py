@@ -1,13 +1,13 @@
 """`/v1/webhooks`: endpoints, test events, deliveries (interface, sections 2.8, 2.10 and 4)."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 from aiohttp import web
+from msgspec import UNSET
 
 from appliance.clock import format_instant
-from appliance.core.errors import EndpointIsInactive, NotFound, field_invalid
+from appliance.core.errors import NotFound, field_invalid
 from appliance.http.request import (
     ENVIRONMENT,
     answer,
@@ -23,18 +23,30 @@ from web.api.authentication import KEY
 from web.api.schemas import read_id, read_query
 from web.middleware import SERVICES
 
+_NAME_SHOWN = 40
+
 
 async def list_webhooks(request: web.Request) -> web.Response:
-    """Return all of the venue's endpoints and the available event types."""
+    """Return the venue's endpoints and the available event types.
+
+    Raises ValidationError for an invalid or unknown parameter.
+    """
+    active = read_query(request, ("active",)).get("active")
+    if active not in {None, "true", "false"}:
+        raise field_invalid("active", "true_or_false")
     found = request[ENVIRONMENT].database.peek(endpoints.list_endpoints)
-    items = [_list_item(endpoint, request[KEY].lineage) for endpoint in found]
+    items = [
+        _list_item(endpoint, request[KEY].lineage)
+        for endpoint in found
+        if active is None or endpoint.active == (active == "true")
+    ]
     return answer(schemas.WebhookEndpointList(items=items, events=EVENT_TYPES))
 
 
 async def create_webhook(request: web.Request) -> web.Response:
     """Register an endpoint (interface, section 4). Only this response contains its secret.
 
-    If the key has an active endpoint with this URL, change its event types instead. Raises
+    If the key has an active endpoint with this URL, return that one without its secret. Raises
     InvalidWebhookUrl or InvalidEventType if a member is invalid, and TooManyEndpoints if the
     limit is reached.
     """
@@ -42,24 +54,25 @@ async def create_webhook(request: web.Request) -> web.Response:
     dispatcher = request[SERVICES].dispatcher
     url = await dispatcher.check_url(body.get("url"))
     recheck_authorisation(request)  # the key may have been revoked during the DNS lookup
-    events = endpoints.parse_event_types(body.get("events"))
+    events = body.get("events")
     endpoint, secret = await environment.database.write(
         endpoints.register_by_key,
         dispatcher.is_echo_receiver,
         environment.keyring,
         url,
-        events,
+        None if events is None else endpoints.parse_event_types(events),
         request[KEY],
     )
-    created_at = format_instant(endpoint.created_at)
-    found = schemas.NewWebhookEndpoint.of(endpoint, created_at=created_at, secret=secret)
-    return answer(found, 201)
+    found = schemas.NewWebhookEndpoint.of(
+        endpoint, created_at=format_instant(endpoint.created_at), secret=secret or UNSET
+    )
+    return answer(found, 201) if secret else answer(found, headers={"Existing-Endpoint": "true"})
 
 
 async def delete_webhook(request: web.Request) -> web.Response:
-    """Deactivate an endpoint and cancel its queued deliveries.
+    """Deactivate an endpoint of this key and cancel its queued deliveries.
 
-    Raises NotFound if the id is unknown.
+    Raises NotFound if the endpoint is unknown or belongs to another lineage.
     """
     endpoint_id = read_id(request.match_info["id"])
     await request[ENVIRONMENT].database.write(
@@ -72,10 +85,10 @@ async def send_test_webhook(request: web.Request) -> web.Response:
     """Queue a signed test event for one endpoint, or for all active ones.
 
     In the live environment, only the type `webhook.test` is allowed, because receivers would treat
-    a sample of another type as a real reservation. Raises ValidationError if a member is invalid,
-    and NotFound if `endpointId` is unknown.
+    a sample of another type as a real reservation. Raises ValidationError if a member is invalid
+    or unknown, and NotFound if `endpointId` is unknown.
     """
-    body, environment = await read_object(request, optional=True), request[ENVIRONMENT]
+    body, environment = await _read_order(request, "endpointId", "type"), request[ENVIRONMENT]
     endpoint_id, event_type = _optional_id(body, "endpointId"), body.get("type")
     if event_type is None:
         event_type = "webhook.test"
@@ -110,32 +123,42 @@ async def list_deliveries(request: web.Request) -> web.Response:
 async def replay_webhook(request: web.Request) -> web.Response:
     """Replay one delivery to an endpoint of this key, or all the endpoint's dead deliveries.
 
-    With `since`, replay only the dead deliveries from that time on. If the endpoint is deactivated,
-    replay nothing. Raises ValidationError if a member of the body is invalid, and NotFound if the
-    endpoint is unknown, belongs to another lineage or has no such delivery.
+    With `since`, replay only the dead deliveries from that time on. Raises ValidationError if a
+    member of the body is invalid or unknown, NotFound if the endpoint is unknown, belongs to
+    another lineage or has no such delivery, and EndpointIsInactive if it is deactivated.
     """
-    body, database = await read_object(request, optional=True), request[ENVIRONMENT].database
+    body = await _read_order(request, "deliveryId", "since")
     delivery_id, since = _optional_id(body, "deliveryId"), parse_instant(body.get("since"), "since")
-    endpoint_id, queued = _own_endpoint_id(request), 0
-    with suppress(EndpointIsInactive):
-        if delivery_id is None:
-            dead = delivery_log.Selection(endpoint_id, since=since or 0)
-            queued = await delivery_log.replay_selected(database, dead)
-        else:
-            _, listed = database.peek(delivery_log.get_listed_delivery, delivery_id)
-            if listed.endpoint_id != endpoint_id:
-                raise NotFound
-            queued = int(await database.write(delivery_log.replay_delivery, delivery_id))
+    endpoint_id, database = _own_endpoint_id(request), request[ENVIRONMENT].database
+    if delivery_id is None:
+        dead = delivery_log.Selection(endpoint_id, since=since or 0)
+        queued = await delivery_log.replay_selected(database, dead)
+    else:
+        _, listed = database.peek(delivery_log.get_listed_delivery, delivery_id)
+        if listed.endpoint_id != endpoint_id:
+            raise NotFound
+        queued = int(await database.write(delivery_log.replay_delivery, delivery_id))
     return answer(schemas.ReplayResult(queued=queued), 202)
 
 
 def _own_endpoint_id(request: web.Request) -> str:
     """Return the id in the path. Raises NotFound unless a key of this lineage registered it."""
-    endpoint_id = read_id(request.match_info["id"])
-    endpoint = request[ENVIRONMENT].database.peek(endpoints.get_endpoint, endpoint_id)
-    if endpoint.lineage != request[KEY].lineage:
-        raise NotFound
+    endpoint_id, database = read_id(request.match_info["id"]), request[ENVIRONMENT].database
+    database.peek(endpoints.get_own_endpoint, endpoint_id, request[KEY].lineage)
     return endpoint_id
+
+
+async def _read_order(request: web.Request, *allowed: str) -> dict[str, Any]:
+    """Return the optional body of a call that sends something.
+
+    Raises ValidationError for a member that is not in `allowed`: if a misspelt member were ignored,
+    the call would send to everybody.
+    """
+    body = await read_object(request, optional=True)
+    for name in body:
+        if name not in allowed:
+            raise field_invalid(name[:_NAME_SHOWN], "unknown_member", allowed=", ".join(allowed))
+    return body
 
 
 def _optional_id(body: Mapping[str, Any], name: str) -> str | None:

@@ -30,7 +30,7 @@ from appliance.webhooks.delivery_log import (
     replay_selected,
 )
 from appliance.webhooks.endpoints import Endpoint, get_endpoint, list_endpoints
-from appliance.webhooks.payload import event_body
+from appliance.webhooks.payload import event_body, sample_body
 from appliance.webhooks.url_policy import parse_target_url
 from web.portal.forms import Form, number_parameter
 from web.portal.guard import id_of
@@ -171,10 +171,12 @@ def _request_text(reader: Reader, story: DeliveryStory, endpoint: Endpoint) -> d
             "body": _text(body),
         }
     reservation_id = story.delivery.reservation_id
-    reservation = None if reservation_id is None else find_reservation(reader, reservation_id)
-    if reservation_id is not None and reservation is None:
+    if reservation_id is None:
+        body = sample_body(reader, story.due)
+    elif (reservation := find_reservation(reader, reservation_id)) is not None:
+        body = event_body(story.due, reservation, get_venue(reader), endpoint)
+    else:
         return {"kind": "gone"}
-    body = event_body(story.due, reservation, get_venue(reader), endpoint)
     digests = {attempt.body_sha256 for attempt in story.attempts if attempt.outcome == "delivered"}
     kind = "same" if hashlib.sha256(body).digest() in digests else "now"
     if not (digests or story.delivery.replays or story.delivery.state == "delivered"):

@@ -29,7 +29,6 @@ from appliance.reservations.create import SHOWN, list_mismatches
 from appliance.venue.model import fingerprint
 from appliance.webhooks.delivery_log import DeliveryFilter, page_deliveries, read_queue
 from appliance.webhooks.endpoints import (
-    SWITCHED_OFF,
     Endpoint,
     activate_endpoint,
     choose_events,
@@ -115,11 +114,9 @@ def _read_overview(
 def _health_of(reader: Reader, endpoint: Endpoint) -> str:
     """Return the name of the endpoint's health state.
 
-    The states are `switched_off`, `inactive`, `blocked`, `failing`, `new` and `good`.
+    The states are `inactive`, `blocked`, `failing`, `new` and `good`.
     """
     alerts = {alert.name for alert in list_alerts(reader) if alert.subject == endpoint.id}
-    if SWITCHED_OFF in alerts:
-        return "switched_off"
     if not endpoint.active:
         return "inactive"
     if ENDPOINT_BLOCKED in alerts or endpoint.last_outcome == "blocked":
@@ -400,7 +397,7 @@ async def send_test(request: web.Request, _form: Form) -> web.Response:
     """`POST …/test`: queue a signed `webhook.test` event and show its delivery."""
     delivery_ids = await request[ENVIRONMENT].database.write(send_test_event, id_of(request))
     if not delivery_ids:
-        raise EndpointIsInactive(state="inactive")
+        raise EndpointIsInactive
     return see_other(request, f"/integrations/deliveries/{delivery_ids[0]}", "test-sent")
 
 

@@ -105,13 +105,11 @@ def test_the_limits_of_section_8_are_in_the_schemas(document):
 
 
 def test_everything_we_send_can_be_held_against_its_last_member(document):
-    received = {
-        "CreateReservation", "Customer", "RegisterWebhookEndpoint", "Replay", "WebhookTest"
-    }  # fmt: skip
+    open_bodies = {"CreateReservation", "Customer", "RegisterWebhookEndpoint"}
     schemas = close_answers(document["components"]["schemas"])
     objects = {n: s for n, s in schemas.items() if "properties" in s}
     closed = {name for name, schema in objects.items() if not schema["additionalProperties"]}
-    assert closed == set(objects) - received
+    assert closed == set(objects) - open_bodies
 
 
 ROOT = Path(__file__).parents[3]

@@ -48,6 +48,12 @@ async def registered(running: Running) -> str:
     return body["id"]
 
 
+async def deactivated(running: Running) -> str:
+    endpoint_id = await registered(running)
+    await running.call("DELETE", f"/v1/webhooks/{endpoint_id}")
+    return endpoint_id
+
+
 async def tried(running: Running) -> str:
     endpoint_id = await registered(running)
     await running.call("POST", "/v1/webhooks/test", json={"endpointId": endpoint_id})
@@ -129,9 +135,11 @@ CASES = [
     Case("cancelReservation", 400, "VALIDATION_ERROR", query={"notifyCustomer": "no"}),
     Case("cancelReservation", 404, "NOT_FOUND"),
     Case("listWebhooks", 200),
-    Case("listWebhooks", 200, before=registered),
+    Case("listWebhooks", 200, query={"active": "true"}, before=registered),
+    Case("listWebhooks", 400, "VALIDATION_ERROR", query={"active": "yes"}),
     Case("createWebhook", 201, body=RECEIVER),
     Case("createWebhook", 201, body={**RECEIVER, "events": ["webhook.test"]}),
+    Case("createWebhook", 200, body=RECEIVER, before=registered),
     Case("createWebhook", 400, "INVALID_WEBHOOK_URL", body={"url": "https://127.0.0.1/"}),
     Case("createWebhook", 400, "INVALID_EVENT_TYPE", body={**RECEIVER, "events": []}),
     Case("createWebhook", 409, "TOO_MANY_ENDPOINTS", body=RECEIVER, before=five_registered),
@@ -149,6 +157,7 @@ CASES = [
     Case("replayWebhook", 202, body={"since": "2026-11-21T18:00:00Z"}, before=tried),
     Case("replayWebhook", 400, "VALIDATION_ERROR", body={"since": "today"}, before=registered),
     Case("replayWebhook", 404, "NOT_FOUND"),
+    Case("replayWebhook", 409, "ENDPOINT_INACTIVE", before=deactivated),
 ]
 BODIES = [route.operation_id for route in PARTNER_ROUTE_TABLE if route.method == "POST"]
 OF_EVERY_OPERATION = {

@@ -164,20 +164,28 @@ async def test_one_delivery_of_the_endpoint_is_sent_again_with_its_id(running, r
     ("body", "status", "code"),
     [({"since": "yesterday"}, 400, "VALIDATION_ERROR"), ({"since": 7}, 400, "VALIDATION_ERROR"),
      ({"deliveryId": 7}, 400, "VALIDATION_ERROR"), ({"deliveryId": "x"}, 404, "NOT_FOUND"),
-     ({"deliveryId": UNKNOWN}, 404, "NOT_FOUND")],
+     ({"deliveryId": UNKNOWN}, 404, "NOT_FOUND"),
+     ({"deliveryID": UNKNOWN}, 400, "VALIDATION_ERROR"),
+     ({"since": "2026-11-21T17:30:00Z", "x": None}, 400, "VALIDATION_ERROR")],
 )  # fmt: skip
-async def test_a_bad_member_is_refused(running, body, status, code):
+async def test_a_bad_member_is_refused_and_replays_nothing(running, body, status, code):
     endpoint = await registered(running, "/test", url=URL)
+    [delivery_id] = await queued(running, endpoint)
+    await bury(running, delivery_id)
+
     answered, answer = await replay(running, endpoint, **body)
+
     assert (answered, answer["code"]) == (status, code)
+    assert await states(running, endpoint) == {delivery_id: "dead"}
 
 
-async def test_nothing_is_queued_for_a_deactivated_endpoint(running):
+async def test_a_replay_to_a_deactivated_endpoint_is_refused(running):
     endpoint = await registered(running, "/test", url=URL)
     [delivery_id] = await queued(running, endpoint)
     await bury(running, delivery_id)
     await running.call("DELETE", f"/test/v1/webhooks/{endpoint['id']}")
 
-    for body in ({}, {"deliveryId": delivery_id}):
-        assert await replay(running, endpoint, **body) == (202, {"queued": 0})
+    for body in ({}, {"since": "2026-11-21T00:00:00Z"}, {"deliveryId": delivery_id}):
+        status, answer = await replay(running, endpoint, **body)
+        assert (status, answer["code"]) == (409, "ENDPOINT_INACTIVE")
     assert await states(running, endpoint) == {delivery_id: "dead"}

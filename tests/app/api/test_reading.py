@@ -143,6 +143,7 @@ async def test_an_item_has_the_documented_members(running):
                 "checkedInAt": None,
                 "createdAt": "2026-11-21T19:00:00.000Z",
                 "updatedAt": "2026-11-21T19:00:00.000Z",
+                "createdByThisKey": True,
                 "externalRef": "R-7",
                 "customerEmail": None,
                 "customerPhone": "+212 600 000 001",
@@ -167,7 +168,9 @@ async def test_external_references_are_absent_on_others_and_on_own_without_one(r
     _, others, _ = await running.call("GET", "/v1/reservations", key=other)
 
     assert [("externalRef" in item) for item in own["items"]] == [True, False]
+    assert [item["createdByThisKey"] for item in own["items"]] == [True, True]
     assert not any("externalRef" in item for item in others["items"])
+    assert [item["createdByThisKey"] for item in others["items"]] == [False, False]
 
 
 async def test_contacts_are_absent_in_prepaid_mode(running):

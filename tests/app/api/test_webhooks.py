@@ -5,9 +5,10 @@ import json
 
 import pytest
 
+from appliance.api_keys import list_keys, rotate_key
 from appliance.core.tokens import Keyring
 from appliance.outbox import EVENT_TYPES
-from appliance.webhooks.endpoints import choose_events
+from appliance.webhooks.endpoints import choose_events, roll_secret
 from tests.app.api.webhook_calls import UNKNOWN, URL, register, registered
 from tests.builders import a_key
 from tests.conftest import MASTER_KEY, Running, with_settings
@@ -120,8 +121,9 @@ async def test_of_twenty_simultaneous_registrations_five_succeed(running):
 async def test_of_twenty_registrations_of_one_url_one_makes_an_endpoint(running):
     answers = await asyncio.gather(*(register(running) for _ in range(20)))
 
-    assert {status for status, _, _ in answers} == {201}
-    assert len({(body["id"], body["secret"]) for _, body, _ in answers}) == 1
+    assert sorted(status for status, _, _ in answers) == [200] * 19 + [201]
+    assert len({body["id"] for _, body, _ in answers}) == 1
+    assert [status for status, body, _ in answers if "secret" in body] == [201]
     _, listed, _ = await running.call("GET", "/v1/webhooks")
     assert len(listed["items"]) == 1
 
@@ -131,12 +133,30 @@ async def test_a_url_registered_again_takes_the_new_events_and_keeps_the_venues(
     chosen = ("reservation.created", "reservation.checkin_reverted")
     await running.live.database.write(choose_events, first["id"], chosen)
 
-    status, again, _ = await register(running, events=["reservation.cancelled"])
+    status, again, headers = await register(running, events=["reservation.cancelled"])
 
+    del first["secret"]
     events = ["reservation.cancelled", "reservation.checkin_reverted"]
-    assert (status, again) == (201, {**first, "events": events})
+    assert (status, again) == (200, {**first, "events": events})
+    assert headers["Existing-Endpoint"] == "true"
+    assert (await register(running))[1]["events"] == events  # without events, they stay
     _, listed, _ = await running.call("GET", "/v1/webhooks")
     assert [item["events"] for item in listed["items"]] == [events]
+
+
+async def test_no_secret_is_shown_again_not_even_a_new_one_or_to_a_successor(running):
+    endpoint = await registered(running)
+    database = running.live.database
+    await database.write(roll_secret, running.live.keyring, endpoint["id"])
+    key_id = database.peek(list_keys)[0].id
+    successor = await database.write(rotate_key, "live", key_id, ends=False)
+
+    for key in (running.live_key, successor.key):
+        status, again, headers = await running.call(
+            "POST", "/v1/webhooks", key=key, json={"url": URL}
+        )
+        assert (status, again["id"], "secret" in again) == (200, endpoint["id"], False)
+        assert headers["Existing-Endpoint"] == "true"
 
 
 async def test_another_keys_url_or_a_deactivated_one_makes_a_new_endpoint(running):
@@ -163,6 +183,23 @@ async def test_deactivating_twice_is_once_and_any_spelling_of_the_id_will_do(run
 async def test_an_unknown_endpoint_cannot_be_deactivated(running, endpoint_id):
     status, body, _ = await running.call("DELETE", f"/v1/webhooks/{endpoint_id}")
     assert (status, body["code"]) == (404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize(("active", "expected"), [("true", {1}), ("false", {0}), (None, {0, 1})])
+async def test_the_list_can_be_limited_to_active_endpoints(running, active, expected):
+    ids = [(await registered(running, url=f"{URL}/{number}"))["id"] for number in range(2)]
+    await running.call("DELETE", f"/v1/webhooks/{ids[0]}")
+    query = {} if active is None else {"active": active}
+
+    _, listed, _ = await running.call("GET", "/v1/webhooks", params=query)
+
+    assert {item["id"] for item in listed["items"]} == {ids[number] for number in expected}
+
+
+@pytest.mark.parametrize("query", [{"active": "1"}, {"active": ""}, {"activ": "true"}])
+async def test_another_parameter_of_the_list_is_refused(running, query):
+    status, body, _ = await running.call("GET", "/v1/webhooks", params=query)
+    assert (status, body["code"], body["field"]) == (400, "VALIDATION_ERROR", *query)
 
 
 async def test_the_environments_do_not_see_each_others_endpoints(running):
@@ -210,6 +247,14 @@ async def test_an_endpoint_that_is_none_is_not_tried(running, endpoint_id, statu
     answered, body, _ = await try_out(running, json={"endpointId": endpoint_id})
     assert (answered, body["code"]) == (status, code)
     assert body.get("field") == (None if status == 404 else "endpointId")
+
+
+async def test_a_test_with_an_unknown_member_is_refused_and_sends_nothing(running):
+    endpoint = await registered(running, "/test")
+    status, body, _ = await try_out(running, json={"endpointID": endpoint["id"]})
+    assert (status, body["code"], body["field"]) == (400, "VALIDATION_ERROR", "endpointID")
+    path = f"/test/v1/webhooks/{endpoint['id']}/deliveries"
+    assert (await running.call("GET", path))[1]["items"] == []
 
 
 @pytest.mark.parametrize("event_type", EVENT_TYPES)

@@ -57,8 +57,8 @@ def told(monkeypatch):
         finally:
             found.now.remove(info)
 
-    def describe(slug, _name, at, _port, *, tls):
-        return slug, tuple(at), tls
+    def describe(venue, at, _port, *, tls):
+        return venue.slug, tuple(at), tls
 
     monkeypatch.setattr(mdns, "announced", announced)
     monkeypatch.setattr(mdns, "describe", describe)

@@ -3,6 +3,7 @@
 import asyncio
 import plistlib
 import ssl
+from types import SimpleNamespace
 
 import pytest
 from aiohttp import HttpVersion10, web
@@ -191,12 +192,15 @@ async def holds(limit, count):
 
 
 def test_the_box_is_announced_under_its_slug():
-    info = describe("Riad-Atlas", "Riad Atlas. Le bon", ["192.168.1.20", "fd00::2"], 8443, tls=True)
-    assert info.type == "_https._tcp.local."
-    assert info.server == "riad-atlas.local."
-    assert info.port == 8443
-    assert sorted(info.parsed_addresses()) == ["192.168.1.20", "fd00::2"]
-    assert describe("x", "", [], 80, tls=False).name == "x._http._tcp.local."
+    venue = SimpleNamespace(id="1", slug="Riad-Atlas", name="Riad Atlas. Le bon")
+    site, box = describe(venue, ["192.168.1.20", "fd00::2"], 8443, tls=True)
+    assert (site.type, box.type) == ("_https._tcp.local.", "_venuebox._tcp.local.")
+    for info in (site, box):
+        assert info.server == "riad-atlas.local."
+        assert info.port == 8443
+        assert sorted(info.parsed_addresses()) == ["192.168.1.20", "fd00::2"]
+    nameless = SimpleNamespace(id="1", slug="x", name="")
+    assert describe(nameless, [], 80, tls=False)[0].name == "x._http._tcp.local."
 
 
 @pytest.mark.parametrize(

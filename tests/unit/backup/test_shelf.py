@@ -72,10 +72,10 @@ def test_the_last_backup_before_an_upgrade_outlives_the_night_after_it(made):
     assert [path.name for path in choose_old(rows)] == ["riad-2-1"]
 
 
-def test_the_last_backup_of_the_box_before_a_take_over_stays(made):
+def test_the_last_backup_before_a_restore_stays(made):
     def by(box, row):
         path, header = row
-        return path, replace(header, number=box * 1_000_000 + 1)
+        return path, replace(header, number=box * 10_000_000 + 1)
 
     rows = [by(1, a_row(made, 0, 20)), by(0, a_row(made, 0, 5)), by(0, a_row(made, 0, 4))]
     rows.insert(0, by(1, a_row(made, -2)))

@@ -47,7 +47,6 @@ COMMANDS = {
     "version": [], "relay serve": ["--address", "N", "--host", "192.0.2.1"],
     "relay invite": ["a.example"], "relay list": [], "relay revoke": ["a.example"],
     "relay join": ["N"], "relay leave": [], "relay release": [VENUE],
-    "standby": ["--from", "N"],
 }  # fmt: skip
 ROOTS_OWN = {"service install", "update"}  # tested in test_service.py and test_update.py
 

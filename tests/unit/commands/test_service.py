@@ -28,12 +28,6 @@ def test_the_unit_is_shown_and_nothing_is_changed(program):
     assert "{" not in program.out
 
 
-def test_the_unit_of_a_standby_runs_it(program):
-    assert program("service", "install", "--standby", "--print") == 0
-
-    assert f"standby --data {program.data}" in program.out
-
-
 def test_every_part_of_the_unit_has_its_reason(tmp_path):
     """A line of settings follows a comment, or another line that the same comment is about."""
     unit = make_unit(tmp_path, "venuebox", "/usr/bin/venuebox")

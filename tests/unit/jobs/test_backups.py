@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from appliance.alerts import Alert, list_alerts, put_alert
-from appliance.backup.catalogue import list_backups, read_record, write_record
+from appliance.backup.catalogue import read_record, write_record
 from appliance.backup.copies import Copier, CopyRecord, UnusableCopy
 from appliance.backup.targets import TargetError
 from appliance.core.data_directory import DataDirectory
@@ -43,34 +43,27 @@ async def due_in(frequent, box):
     return None if due is None else (due - box.clock.now()) / 1000
 
 
-def kept(tmp_path):
-    return len(list_backups(tmp_path / "backups"))
-
-
 async def book(box):
     await box.live.database.write(enter_by_staff, a_booking(), actor="staff:1")
 
 
-async def test_a_booking_is_in_a_backup_a_quarter_of_an_hour_after_the_last_one(
-    frequent, box, tmp_path
-):
+async def test_a_booking_is_in_a_backup_five_minutes_after_the_last_one(frequent, box, tmp_path):
     proven = read_record(tmp_path).at
     await book(box)
-    assert await due_in(frequent, box) == 15 * MINUTE
-    box.clock.advance(15 * MINUTE)
+    assert await due_in(frequent, box) == 5 * MINUTE
+    box.clock.advance(5 * MINUTE)
     assert await due_in(frequent, box) == 0
 
     await frequent.back_up()
 
     record = read_record(tmp_path)
     assert (record.at, record.latest, record.reservations) == (proven, box.clock.now(), 1)
-    assert kept(tmp_path) == 2
-    box.clock.advance(15 * MINUTE)
+    box.clock.advance(5 * MINUTE)
     assert await due_in(frequent, box) is None
 
 
 async def test_without_a_change_nothing_is_written(frequent, box):
-    box.clock.advance(15 * MINUTE)
+    box.clock.advance(5 * MINUTE)
     await box.live.database.write(put_alert, Alert("box_offline", "", 0, "it is"))
 
     assert await due_in(frequent, box) is None
@@ -94,7 +87,7 @@ async def test_the_owner_sets_the_minutes_or_none(frequent, box, minutes):
 async def test_a_damaged_database_is_not_backed_up(frequent, box):
     await book(box)
     await box.live.database.write(put_alert, Alert(DAMAGED, "", 0, "it is"))
-    box.clock.advance(15 * MINUTE)
+    box.clock.advance(5 * MINUTE)
 
     assert await due_in(frequent, box) is None
 
@@ -109,7 +102,7 @@ async def test_after_the_clock_was_set_back_it_is_still_made(frequent, box):
     await book(box)
     box.clock.advance(-86_400)
 
-    assert await due_in(frequent, box) == 15 * MINUTE
+    assert await due_in(frequent, box) == 5 * MINUTE
 
 
 DAY = 86_400

@@ -106,6 +106,11 @@ def test_words_of_letters_may_be_a_name(typed, may_be):
         ("Abou Bakr Sqalli", "Abou Bakr"),
         ("عبد الرحمن", "عبد الرحمن"),
         ("Aïcha", "Aïcha"),
+        ("Mr John Smith", "John"),
+        ("Mme Abd El Kader Tazi", "Abd El Kader"),
+        ("Dr. Smith", "Smith"),
+        ("السيد عبد الرحمن العلوي", "عبد الرحمن"),
+        ("M.", "M."),
         ("", None),
     ],
 )

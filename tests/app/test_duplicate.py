@@ -1,0 +1,86 @@
+"""A box looks for another one of its venue on the network before it serves."""
+
+from dataclasses import replace
+from ipaddress import ip_interface
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from appliance.core import network
+from appliance.core.errors import OperatorError
+from appliance.core.network import is_beside
+from appliance.core.tokens import Keyring
+from web import duplicate
+from web.duplicate import refuse_duplicate
+
+ANYWHERE = "0.0.0.0"  # noqa: S104 - nothing listens
+
+
+@pytest.fixture
+def found(monkeypatch):
+    """The base URLs that are announced for the venue; an exception is raised instead."""
+    urls = []
+
+    async def look_up(_venue_id, _host):
+        if urls and isinstance(urls[0], Exception):
+            raise urls[0]
+        return urls
+
+    monkeypatch.setattr(duplicate, "_look_up", look_up)
+    return urls
+
+
+async def test_a_box_that_answers_with_the_same_keys_is_a_duplicate(running, found):
+    found.append(str(running.client.make_url("")))
+
+    with pytest.raises(OperatorError):
+        await refuse_duplicate(running.box, ANYWHERE)
+    await refuse_duplicate(running.box, "127.0.0.1")
+
+
+async def test_a_box_with_other_keys_is_none(running, found):
+    found.append(str(running.client.make_url("")))
+    other = replace(running.box.live, keyring=Keyring(bytes(32), "live"))
+
+    await refuse_duplicate(replace(running.box, live=other), ANYWHERE)
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"proof": 1}', b'{"proof": "\\ud800"}'])
+async def test_another_server_is_none(box, found, body):
+    async def answer(_request):
+        return web.Response(body=body)
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    async with TestServer(app) as server:
+        found.append(str(server.make_url("")))
+        await refuse_duplicate(box, ANYWHERE)
+
+
+@pytest.mark.parametrize("trouble", [OSError("no network"), RuntimeError("no adapter")])
+async def test_a_network_that_fails_does_not_keep_the_box_from_serving(box, found, trouble):
+    found.append(trouble)
+
+    await refuse_duplicate(box, ANYWHERE)
+
+
+@pytest.mark.parametrize(
+    ("address", "is_asked"),
+    [
+        ("192.168.1.20", True),
+        ("fd00::20", True),
+        ("192.168.1.7", False),  # its own
+        ("192.168.2.20", False),
+        ("127.0.0.1", False),
+        ("169.254.169.254", False),
+        ("fe80::1", False),
+        ("::1", False),
+        ("8.8.8.8", False),
+    ],
+)
+def test_only_other_machines_in_its_own_networks_are_asked(monkeypatch, address, is_asked):
+    own = [(ip_interface(text), 2) for text in ("192.168.1.7/24", "fd00::7/64")]
+    monkeypatch.setattr(network, "_list_interfaces", lambda: own)
+
+    assert is_beside(address) == is_asked
