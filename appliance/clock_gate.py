@@ -68,7 +68,7 @@ def _find_clock_mark(reader: Reader) -> ClockMark | None:
 def find_latest_instant(reader: Reader) -> int | None:
     """Return the time of the latest scan, history entry or heartbeat, in ms since 1970, or None."""
     sql = """SELECT max(at) FROM (
-                 SELECT * FROM (SELECT at FROM scan ORDER BY seq DESC LIMIT 1) UNION ALL
+                 SELECT * FROM (SELECT at FROM scan_log ORDER BY seq DESC LIMIT 1) UNION ALL
                  SELECT * FROM (SELECT at FROM history ORDER BY seq DESC LIMIT 1) UNION ALL
                  SELECT at FROM heartbeat)"""
     latest: int | None = reader.value(sql)

@@ -41,12 +41,12 @@ from appliance.webhooks.delivery_log import erase_deliveries_of
 # Members of a history entry's detail that are not erased. They hold numbers, column names or ids.
 _IMPERSONAL = {"changed", "guests", "people", "amount", "from", "to"}
 _ERASE = (
-    """UPDATE letter
+    """UPDATE email
        SET recipient = NULL,
            trouble = CASE state WHEN 'waiting' THEN 'the address was erased' ELSE trouble END,
            state = CASE state WHEN 'waiting' THEN 'failed' ELSE state END
        WHERE reservation_id = :id""",
-    "UPDATE scan SET reason = NULL WHERE reservation_id = :id AND reason IS NOT NULL",
+    "UPDATE scan_log SET reason = NULL WHERE reservation_id = :id AND reason IS NOT NULL",
     "DELETE FROM claim WHERE reservation_id = :id",
     "UPDATE erasure_request SET done_at = :now WHERE reservation_id = :id AND done_at IS NULL",
 )
@@ -62,7 +62,7 @@ def find_reservations_of(reader: Reader, email: str | None, phone: str | None) -
     found: list[str] = []
     if email is not None:
         sql = """SELECT id FROM reservation WHERE lower(customer_email) = lower(:email)
-                 UNION SELECT reservation_id FROM letter WHERE lower(recipient) = lower(:email)"""
+                 UNION SELECT reservation_id FROM email WHERE lower(recipient) = lower(:email)"""
         found += [id_ for (id_,) in reader.rows(sql, {"email": email.strip()})]
     if phone is not None:
         sql = "SELECT id, customer_phone FROM reservation WHERE customer_phone IS NOT NULL"
@@ -196,9 +196,9 @@ _LISTS = {
                    WHERE reservation_id = :id ORDER BY at, id""",
     "letters": """SELECT kind, recipient AS "to", language, state, created_at AS queuedAt,
                          sent_at AS sentAt
-                  FROM letter WHERE reservation_id = :id ORDER BY created_at, id""",
+                  FROM email WHERE reservation_id = :id ORDER BY created_at, id""",
     "scans": """SELECT s.at, t.name AS terminal, s.kind, s.result, s.admitted, s.reason
-                FROM scan s JOIN terminal t ON t.id = s.terminal_id
+                FROM scan_log s JOIN terminal t ON t.id = s.terminal_id
                 WHERE s.reservation_id = :id ORDER BY s.seq""",
     "sentTo": """SELECT e.type AS event, e.occurred_at AS at, p.url AS host, d.state
                  FROM event e JOIN delivery d ON d.event_seq = e.seq

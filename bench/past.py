@@ -64,7 +64,7 @@ _READ = f"""date(:first_date, '+' || (n / {TABLES}) || ' days') AS date, n % {TA
 _HISTORY = """INSERT INTO history (reservation_id, at, what, actor)
 SELECT id, created_at, 'created', 'key:' || lineage FROM reservation
 WHERE seq > :after"""
-_SCANS = """INSERT INTO scan (scan_id, terminal_id, at, kind, reservation_id, result, admitted,
+_SCANS = """INSERT INTO scan_log (scan_id, terminal_id, at, kind, reservation_id, result, admitted,
     verdict)
 SELECT lower(hex(randomblob(16))), (SELECT id FROM terminal), checked_in_at, 'pass', id,
     'checked_in', guests, :verdict

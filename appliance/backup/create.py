@@ -182,9 +182,10 @@ def find_mark(reader: Reader) -> str:
     """
     digest = hashlib.sha256()
     for sql in (
-        "SELECT max(seq) FROM event", "SELECT max(seq) FROM history", "SELECT max(seq) FROM scan",
-        "SELECT max(seq) FROM security_log", "SELECT count(*) FROM claim",
-        "SELECT count(*) FROM erasure", "SELECT count(*) FROM no_reminders",
+        "SELECT max(seq) FROM event", "SELECT max(seq) FROM history",
+        "SELECT max(seq) FROM scan_log", "SELECT max(seq) FROM audit_log",
+        "SELECT count(*) FROM claim", "SELECT count(*) FROM erasure",
+        "SELECT count(*) FROM no_reminders",
         "SELECT id, url, events, active FROM endpoint ORDER BY id",
         "SELECT * FROM venue ORDER BY id", "SELECT * FROM venue_table ORDER BY id",
         "SELECT * FROM slot ORDER BY id", "SELECT * FROM closing_day ORDER BY id",

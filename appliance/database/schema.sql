@@ -306,7 +306,7 @@ CREATE TABLE pairing (
 ) STRICT;
 
 -- The door log. Of a row, only the free text in reason and verdict is ever changed: it is erased.
-CREATE TABLE scan (
+CREATE TABLE scan_log (
     seq INTEGER PRIMARY KEY,
     scan_id TEXT NOT NULL,
     terminal_id TEXT NOT NULL REFERENCES terminal (id),
@@ -323,16 +323,16 @@ CREATE TABLE scan (
     happened_at INTEGER,             -- out of the box's reach: device_at by the box's clock
     verdict TEXT NOT NULL            -- JSON, answered again when the scanId comes again
 ) STRICT;
-CREATE UNIQUE INDEX scan_once ON scan (terminal_id, scan_id);
-CREATE UNIQUE INDEX scan_undo ON scan (undoes) WHERE undoes IS NOT NULL;
-CREATE INDEX scan_reservation ON scan (reservation_id, seq);
-CREATE INDEX scan_at ON scan (at);
+CREATE UNIQUE INDEX scan_log_once ON scan_log (terminal_id, scan_id);
+CREATE UNIQUE INDEX scan_log_undo ON scan_log (undoes) WHERE undoes IS NOT NULL;
+CREATE INDEX scan_log_reservation ON scan_log (reservation_id, seq);
+CREATE INDEX scan_log_at ON scan_log (at);
 
 -- What doors out of each other's reach let in, and the box would not have.
 CREATE TABLE door_conflict (
     id TEXT PRIMARY KEY,
-    scan_seq INTEGER NOT NULL UNIQUE REFERENCES scan (seq),
-    other_seq INTEGER REFERENCES scan (seq),  -- the first admission of the party, if any
+    scan_seq INTEGER NOT NULL UNIQUE REFERENCES scan_log (seq),
+    other_seq INTEGER REFERENCES scan_log (seq),  -- the first admission of the party, if any
     reservation_id TEXT REFERENCES reservation (id),  -- null: nobody knows whom
     kind TEXT NOT NULL CHECK (kind IN ('admitted_twice', 'admitted_anyway')),
     despite TEXT NOT NULL,           -- the verdict that the box would have given
@@ -376,7 +376,7 @@ CREATE INDEX session_staff ON session (staff_id);
 
 -- Wrong passwords in a row, for each account and device; a browser in which that person has
 -- signed in before has a row of its own, so that strangers cannot lock its owner out.
-CREATE TABLE sign_in_failure (
+CREATE TABLE staff_sign_in_failure (
     account BLOB NOT NULL,           -- SHA-256 of the name that was typed
     device BLOB NOT NULL,            -- SHA-256 of the device's cookie; empty for strangers
     wrong INTEGER NOT NULL,
@@ -385,7 +385,7 @@ CREATE TABLE sign_in_failure (
 ) STRICT, WITHOUT ROWID;
 
 -- A browser in which somebody has signed in.
-CREATE TABLE known_device (
+CREATE TABLE staff_known_device (
     hash BLOB NOT NULL,              -- SHA-256 of its cookie
     staff_id TEXT NOT NULL REFERENCES staff (id),
     created_at INTEGER NOT NULL,
@@ -393,7 +393,7 @@ CREATE TABLE known_device (
 ) STRICT, WITHOUT ROWID;
 
 -- What an authenticator app shows codes by. Offered first; in force once a code was right.
-CREATE TABLE second_step (
+CREATE TABLE two_factor (
     staff_id TEXT PRIMARY KEY REFERENCES staff (id),
     secret BLOB NOT NULL,            -- 160 bits, wrapped
     offered_at INTEGER NOT NULL,
@@ -401,30 +401,30 @@ CREATE TABLE second_step (
 ) STRICT, WITHOUT ROWID;
 
 -- A code that was taken, by its step of 30 seconds: none is taken twice, wherever the clock goes.
-CREATE TABLE spent_step (
+CREATE TABLE staff_spent_step (
     staff_id TEXT NOT NULL REFERENCES staff (id),
     step INTEGER NOT NULL,
     PRIMARY KEY (staff_id, step)
 ) STRICT, WITHOUT ROWID;
 
 -- Recovery codes that were not used yet.
-CREATE TABLE recovery_code (
+CREATE TABLE staff_recovery_code (
     staff_id TEXT NOT NULL REFERENCES staff (id),
     hash BLOB NOT NULL,              -- SHA-256
     PRIMARY KEY (staff_id, hash)
 ) STRICT, WITHOUT ROWID;
 
 -- Somebody whose password was right is asked for the code, for five minutes.
-CREATE TABLE asked_code (
+CREATE TABLE staff_asked_code (
     hash BLOB PRIMARY KEY,           -- SHA-256 of the form's secret
     staff_id TEXT NOT NULL REFERENCES staff (id),
-    device BLOB NOT NULL,            -- as in sign_in_failure
+    device BLOB NOT NULL,            -- as in staff_sign_in_failure
     expires_at INTEGER NOT NULL,
     is_counted INTEGER NOT NULL      -- whether the next code is among the wrong tries already
 ) STRICT, WITHOUT ROWID;
 
 -- A one-time sign-in link.
-CREATE TABLE invitation (
+CREATE TABLE staff_invitation (
     hash BLOB PRIMARY KEY,           -- SHA-256 of the link's secret
     staff_id TEXT NOT NULL REFERENCES staff (id),
     expires_at INTEGER NOT NULL,
@@ -433,7 +433,7 @@ CREATE TABLE invitation (
 
 -- Letters to guests: kept until the mail server took them. In the test environment the
 -- outbox is the mailbox: nothing leaves it.
-CREATE TABLE letter (
+CREATE TABLE email (
     id TEXT PRIMARY KEY,
     reservation_id TEXT NOT NULL REFERENCES reservation (id),
     kind TEXT NOT NULL,              -- confirmation, …
@@ -446,8 +446,8 @@ CREATE TABLE letter (
     sent_at INTEGER,
     trouble TEXT
 ) STRICT;
-CREATE INDEX letter_due ON letter (due_at) WHERE state = 'waiting';
-CREATE INDEX letter_reservation ON letter (reservation_id);
+CREATE INDEX email_due ON email (due_at) WHERE state = 'waiting';
+CREATE INDEX email_reservation ON email (reservation_id);
 
 -- One row while a box that `serve` made from nothing is being set up, and after. A box that was
 -- made from a venue file has none until an owner begins.
@@ -460,14 +460,14 @@ CREATE TABLE setup (
 ) STRICT;
 
 -- Who did what to keys, doors, people and sessions. Rows are never changed.
-CREATE TABLE security_log (
+CREATE TABLE audit_log (
     seq INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,
     actor TEXT NOT NULL,             -- staff:<id>, key:<id>, terminal:<id>, console, box, nobody
     what TEXT NOT NULL,              -- sign_in, key_issued, role_changed, …
     detail TEXT NOT NULL             -- JSON; no secret, no guest, and nothing that was mistyped
 ) STRICT;
-CREATE INDEX security_log_at ON security_log (at);
+CREATE INDEX audit_log_at ON audit_log (at);
 
 -- A reservation that a guest keeps in a browser, once per browser ("my reservations").
 CREATE TABLE claim (

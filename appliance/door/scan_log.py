@@ -13,13 +13,13 @@ from appliance.venue.model import evening_end, get_venue
 
 _REFUSALS = json.dumps([name for name, colour in COLOURS.items() if colour in {"amber", "red"}])
 _FROM = """
-    FROM scan s
+    FROM scan_log s
     JOIN terminal t ON t.id = s.terminal_id
     LEFT JOIN reservation r ON r.id = s.reservation_id
     LEFT JOIN venue_table vt ON vt.id = r.table_id
 """
 # An offline scan belongs to the period in which it happened. The box stores it up to OLDEST_MS and
-# one minute later. The limits on `at` let the search use the index `scan_at`.
+# one minute later. The limits on `at` let the search use the index `scan_log_at`.
 _IN_PERIOD = f"""s.at >= :since AND s.at < :until + {OLDEST_MS + 60_000}
     AND coalesce(s.happened_at, s.at) >= :since AND coalesce(s.happened_at, s.at) < :until"""
 _IS_REFUSED = (
@@ -92,7 +92,7 @@ def page_log(
     }  # fmt: skip
     values["found"] = json.dumps(_find_guests(reader, values, wanted.text)) if wanted.text else None
     sql = f"""SELECT count(*), coalesce(sum(s.admitted), 0), coalesce(sum({_IS_REFUSED}), 0)
-              FROM scan s WHERE {_IN_PERIOD}"""  # noqa: S608
+              FROM scan_log s WHERE {_IN_PERIOD}"""  # noqa: S608
     scans, admitted, refused = reader.row(sql, values) or (0, 0, 0)
     where = f"""{_IN_PERIOD}
         AND (NOT :only_refused OR {_IS_REFUSED})
@@ -152,7 +152,7 @@ class Export:
         end = until and evening_end(until, self._zone, venue.evening_ends_at)
         self._period = {"first": first or 0, "end": end or _NO_END}
         self._after = 0
-        self._last = int(reader.value("SELECT coalesce(max(seq), 0) FROM scan"))
+        self._last = int(reader.value("SELECT coalesce(max(seq), 0) FROM scan_log"))
         times = [f"{name}_{place}" for name in _INSTANTS for place in ("utc", "venue")]
         self._columns = [*_STORED, *times, *_NAMES]
 
@@ -167,7 +167,7 @@ class Export:
         columns = ", ".join(f"s.{name}" for name in _STORED)
         sql = f"""SELECT {columns}, t.name, staff.name, vt.name, r.customer_name, r.access_code,
                          s.reason
-                  FROM scan s
+                  FROM scan_log s
                   LEFT JOIN terminal t ON t.id = s.terminal_id
                   LEFT JOIN staff ON staff.id = s.staff_id
                   LEFT JOIN reservation r ON r.id = s.reservation_id

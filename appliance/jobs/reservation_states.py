@@ -72,7 +72,7 @@ def _reminders(reader: Reader, hours: int) -> Iterator[tuple[int, str]]:
            WHERE status = 'confirmed' AND date >= :first AND customer_email IS NOT NULL
                AND (source <> 'partner' OR email_outcome IS NOT 'skipped')
                AND checked_in_at IS NULL
-               AND NOT EXISTS (SELECT 1 FROM letter l
+               AND NOT EXISTS (SELECT 1 FROM email l
                                WHERE l.reservation_id = r.id AND l.kind = 'reminder')
            ORDER BY date, starts""",
         {"first": first.isoformat()},

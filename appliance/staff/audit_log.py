@@ -35,7 +35,7 @@ def record_audit(tx: Transaction, actor: str, what: str, /, **detail: Any) -> No
     """
     text = json.dumps(detail, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     row = {"at": tx.now, "actor": actor, "what": what, "detail": text}
-    tx.insert("security_log", row)
+    tx.insert("audit_log", row)
 
 
 def list_audit_entries(
@@ -46,7 +46,7 @@ def list_audit_entries(
     If `before` is set, return only entries whose `seq` is lower. For the next page, pass the `seq`
     of the last entry.
     """
-    sql = """SELECT seq, at, actor, what, detail FROM security_log
+    sql = """SELECT seq, at, actor, what, detail FROM audit_log
              WHERE :before IS NULL OR seq < :before ORDER BY seq DESC LIMIT :limit"""
     rows = reader.rows(sql, {"before": before, "limit": limit})
     return [AuditEntry(*(*columns, json.loads(detail))) for *columns, detail in rows]
@@ -54,10 +54,10 @@ def list_audit_entries(
 
 def find_old_audit_entries(reader: Reader, before: int) -> list[tuple[int, ...]]:
     """Return the keys (`seq`,) of up to 5000 entries from before `before` (ms since 1970)."""
-    sql = "SELECT seq FROM security_log WHERE at < :before LIMIT :limit"
+    sql = "SELECT seq FROM audit_log WHERE at < :before LIMIT :limit"
     return list(reader.rows(sql, {"before": before, "limit": _BATCH}))
 
 
 def drop_audit_entries(tx: Transaction, keys: Sequence[tuple[int, ...]]) -> None:
     """Delete the entries whose keys `find_old_audit_entries` returned."""
-    tx.execute_each("DELETE FROM security_log WHERE seq = ?", keys)
+    tx.execute_each("DELETE FROM audit_log WHERE seq = ?", keys)

@@ -292,7 +292,7 @@ async def test_a_year_later_every_row_is_there_and_the_codes_of_then_are_good(tm
             late = await scan(door, sent[past["serviceReservationId"]])
         assert box.stop() < 10
 
-    noted = ("live.db", "security_log")  # the restore itself is logged
+    noted = ("live.db", "audit_log")  # the restore itself is logged
     assert {name: count for name, count in restored.items() if counts[name] != count} == {
         noted: counts[noted] + 1
     }

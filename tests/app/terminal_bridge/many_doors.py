@@ -140,7 +140,7 @@ def _look_into(crowd):
         sql = """SELECT reservation_id, count(*) FROM event
                  WHERE type = 'reservation.checked_in' GROUP BY reservation_id"""
         events = dict(reader.rows(sql))
-        scans = reader.value("SELECT count(*) FROM scan")
+        scans = reader.value("SELECT count(*) FROM scan_log")
     finally:
         reader.connection.close()
     found = []

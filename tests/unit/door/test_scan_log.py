@@ -74,7 +74,7 @@ async def test_a_scan_is_exported_with_both_times_and_the_names_still_stored(log
 
 
 async def test_venue_time_is_that_of_the_day_of_the_scan(log):
-    await log.change("UPDATE scan SET at = 1767222000000 WHERE seq = 12")  # 31 December 2025
+    await log.change("UPDATE scan_log SET at = 1767222000000 WHERE seq = 12")  # 31 December 2025
 
     scan = json.loads(await log.export())[11]
 
@@ -95,7 +95,7 @@ async def test_no_cell_of_the_csv_is_a_formula_and_no_line_is_broken(log):
 
 
 async def test_erased_texts_are_in_no_export(log):
-    await log.change("UPDATE scan SET reason = NULL, verdict = '{}'")
+    await log.change("UPDATE scan_log SET reason = NULL, verdict = '{}'")
     await log.change("UPDATE reservation SET customer_name = NULL, access_code = NULL")
 
     content = await log.export()
@@ -106,8 +106,10 @@ async def test_erased_texts_are_in_no_export(log):
 
 
 async def test_a_period_counts_in_evenings(log):
-    await log.change("UPDATE scan SET at = 1795327199999 WHERE seq <= 3")  # 22 Nov, 05:59:59 there
-    await log.change("UPDATE scan SET at = 1795327200000 WHERE seq > 3")
+    await log.change(
+        "UPDATE scan_log SET at = 1795327199999 WHERE seq <= 3"
+    )  # 22 Nov, 05:59:59 there
+    await log.change("UPDATE scan_log SET at = 1795327200000 WHERE seq > 3")
 
     saturday = json.loads(await log.export(since=SATURDAY, until=SATURDAY))
     later = json.loads(await log.export(since=date(2026, 11, 22)))

@@ -55,7 +55,7 @@ def live_through(tx, reservation_id):
     add_history(tx, reservation_id, "amended", "staff:1", why=f"for {NAME}")
     terminal = {"id": tx.new_id(), "name": "Porte", "created_at": tx.now}
     tx.insert("terminal", terminal)
-    tx.insert("scan", {"scan_id": "s-1", "terminal_id": terminal["id"], "at": tx.now,
+    tx.insert("scan_log", {"scan_id": "s-1", "terminal_id": terminal["id"], "at": tx.now,
                        "kind": "code", "reservation_id": reservation_id, "result": "checked_in",
                        "admitted": 2, "reason": f"zqxreason {NAME}", "verdict": "{}"})  # fmt: skip
     endpoint_id = tx.new_id()

@@ -24,7 +24,7 @@ class Guests(World):
             lambda reader: [
                 row[0]
                 for row in reader.rows(
-                    "SELECT reservation_id FROM letter WHERE kind = 'reminder' ORDER BY id"
+                    "SELECT reservation_id FROM email WHERE kind = 'reminder' ORDER BY id"
                 )
             ]
         )

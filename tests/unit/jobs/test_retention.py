@@ -123,7 +123,7 @@ async def test_by_a_clock_in_doubt_nothing_is_thrown_away(world):
     await world.forget()
 
     assert world.count("attempt") == 1
-    assert world.count("session") == world.count("sign_in_failure") == 1
+    assert world.count("session") == world.count("staff_sign_in_failure") == 1
 
 
 async def test_it_runs_at_the_start_and_each_night_at_four(world, clock):
@@ -185,7 +185,7 @@ async def test_sessions_that_are_over_and_guesses_of_yesterday_are_forgotten(wor
     await world.forget()
 
     assert world.count("session") == world.count("session", "created_at % 2000 = 1000") == 1
-    assert world.count("sign_in_failure") == 2
+    assert world.count("staff_sign_in_failure") == 2
     assert world.count("staff") == 3
     commits = world.database.commits
     await world.forget()

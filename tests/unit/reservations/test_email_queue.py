@@ -73,7 +73,7 @@ async def test_a_clock_that_was_set_back_holds_no_letter_back(box, letter_id):
 
 
 def letters(box):
-    return read(box, "SELECT kind, recipient, language FROM letter ORDER BY id")
+    return read(box, "SELECT kind, recipient, language FROM email ORDER BY id")
 
 
 async def a_request(box):
@@ -134,7 +134,7 @@ async def test_letters_of_the_test_environment_are_kept(box):
 
     await write(email_guest, id_, "reminder")
 
-    assert box.test.database.peek(lambda tx: tx.value("SELECT state FROM letter")) == "kept"
+    assert box.test.database.peek(lambda tx: tx.value("SELECT state FROM email")) == "kept"
 
 
 async def test_the_same_news_twice_at_once_is_one_letter(box):
