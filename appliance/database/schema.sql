@@ -1,18 +1,22 @@
 -- Instants are milliseconds since 1970 in UTC (names end in _at). Dates are YYYY-MM-DD and
--- slots HH:MM in venue time, stored as text and never as instants. Ids are UUIDs as text.
+-- slots HH:MM in venue time, stored as text and never as instants. Ids are UUIDs as text. Staff
+-- are in live.db alone, so that staff_id refers to nothing in the tables that test.db has too.
+-- Three or more allowed values are written with OR: for IN, SQLite builds a table at each insert.
 
 -- One row: the venue that this box serves.
 CREATE TABLE venue (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL,
     slug TEXT NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('active', 'inactive', 'suspended')),
+    status TEXT NOT NULL
+        CHECK (status = 'active' OR status = 'inactive' OR status = 'suspended'),
     reservation_mode TEXT NOT NULL CHECK (reservation_mode IN ('prepaid', 'free')),
-    auto_confirm INTEGER NOT NULL,
+    auto_confirm INTEGER NOT NULL CHECK (auto_confirm IN (0, 1)),
     request_expiry_hours INTEGER NOT NULL,
     currency TEXT NOT NULL,
     time_zone TEXT NOT NULL,
-    evening_ends_at TEXT NOT NULL,   -- HH:MM; before it, tonight is yesterday's date
+    -- HH:MM; before it, tonight is yesterday's date.
+    evening_ends_at TEXT NOT NULL CHECK (evening_ends_at GLOB '[0-2][0-9]:[0-5][0-9]'),
     policies TEXT,                   -- JSON object or null
     address TEXT,                    -- how guests find it, for guests alone
     map_url TEXT,                    -- https; null: they are led to a map by the address
@@ -29,23 +33,24 @@ CREATE TABLE venue_table (
     capacity_max INTEGER NOT NULL CHECK (capacity_max >= capacity_min),
     minimum_spend INTEGER NOT NULL,  -- whole currency units
     type TEXT NOT NULL,
-    bookable INTEGER NOT NULL
+    bookable INTEGER NOT NULL CHECK (bookable IN (0, 1))
 ) STRICT;
 
 CREATE TABLE slot (
     id TEXT PRIMARY KEY,
     position INTEGER NOT NULL,
     name TEXT NOT NULL,
-    start TEXT NOT NULL,             -- HH:MM
-    "end" TEXT NOT NULL,             -- HH:MM; at or before start it is the next morning
+    start TEXT NOT NULL CHECK (start GLOB '[0-2][0-9]:[0-5][0-9]'),
+    -- At or before start, it is the next morning.
+    "end" TEXT NOT NULL CHECK ("end" GLOB '[0-2][0-9]:[0-5][0-9]'),
     days_of_week TEXT NOT NULL       -- JSON list, 0 = Sunday
 ) STRICT;
 
 -- Days, both included, on which nothing can be booked. What was booked before is kept.
 CREATE TABLE closing_day (
     id TEXT PRIMARY KEY,
-    first_day TEXT NOT NULL,
-    last_day TEXT NOT NULL,
+    first_day TEXT NOT NULL CHECK (first_day GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]'),
+    last_day TEXT NOT NULL CHECK (last_day GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]'),
     reason TEXT NOT NULL,            -- for staff; may be empty
     CHECK (first_day <= last_day)
 ) STRICT;
@@ -62,13 +67,14 @@ CREATE TABLE api_key (
     scopes TEXT NOT NULL,            -- space-separated
     created_at INTEGER NOT NULL,
     last_used_at INTEGER,            -- to the minute
-    revoked_at INTEGER               -- since then refused; if negative, it works until minus that
+    expires_at INTEGER,              -- of a rotated key: it works until then
+    revoked_at INTEGER               -- refused since then, whatever the clock says
 ) STRICT;
 
 -- How often a key called, by day; a minute's calls are added at once, and eight days are kept.
 CREATE TABLE key_use (
     key_id TEXT NOT NULL REFERENCES api_key (id),
-    day TEXT NOT NULL,               -- in venue time
+    day TEXT NOT NULL CHECK (day GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]'),  -- in venue time
     requests INTEGER NOT NULL,
     PRIMARY KEY (key_id, day)
 ) STRICT, WITHOUT ROWID;
@@ -76,12 +82,14 @@ CREATE TABLE key_use (
 CREATE TABLE reservation (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
-    status TEXT NOT NULL CHECK (status IN ('requested', 'confirmed', 'completed', 'pending',
-        'partial', 'cancelled', 'declined')),
-    source TEXT NOT NULL CHECK (source IN ('platform', 'manual', 'partner')),
+    status TEXT NOT NULL CHECK (status = 'confirmed' OR status = 'requested'
+        OR status = 'pending' OR status = 'partial' OR status = 'completed'
+        OR status = 'cancelled' OR status = 'declined'),
+    source TEXT NOT NULL
+        CHECK (source = 'partner' OR source = 'platform' OR source = 'manual'),
     table_id TEXT NOT NULL REFERENCES venue_table (id),
-    date TEXT NOT NULL,
-    slot TEXT,                       -- null holds the whole evening
+    date TEXT NOT NULL CHECK (date GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]'),
+    slot TEXT CHECK (slot GLOB '[0-2][0-9]:[0-5][0-9]'),  -- null holds the whole evening
     starts INTEGER NOT NULL,         -- minutes after midnight of date: the interval held,
     ends INTEGER NOT NULL,           -- [starts, ends); the whole evening is [0, 2880)
     guests INTEGER NOT NULL CHECK (guests >= 1),
@@ -89,7 +97,8 @@ CREATE TABLE reservation (
     customer_email TEXT,
     customer_phone TEXT,
     notes TEXT,
-    language TEXT,                   -- the customer's, where known: fr, en, ar
+    language TEXT                    -- the customer's, where known
+        CHECK (language = 'fr' OR language = 'en' OR language = 'ar'),
     access_code TEXT UNIQUE,         -- freed (null) 30 days after the evening
     pass_id BLOB NOT NULL UNIQUE,    -- the 8 bytes in the guest pass
     generation INTEGER NOT NULL DEFAULT 0,
@@ -108,7 +117,8 @@ CREATE TABLE reservation (
     issued_code TEXT,                -- the code as first answered, kept for replays
     email_outcome TEXT,              -- sent, failed, skipped; null while the first answer waits
     late_at INTEGER,                 -- since when staff know that the party comes late
-    vip INTEGER NOT NULL DEFAULT 0,  -- the door is asked for special attention
+    -- 1: the door is asked for special attention.
+    vip INTEGER NOT NULL DEFAULT 0 CHECK (vip IN (0, 1)),
     body_mismatches INTEGER NOT NULL DEFAULT 0,  -- replays whose body was another
     CHECK (starts < ends)
 ) STRICT;
@@ -181,7 +191,7 @@ CREATE TABLE endpoint (
     id TEXT PRIMARY KEY,
     url TEXT NOT NULL,
     events TEXT NOT NULL,            -- JSON list of event types
-    active INTEGER NOT NULL,
+    active INTEGER NOT NULL CHECK (active IN (0, 1)),
     created_at INTEGER NOT NULL,
     secret BLOB NOT NULL,            -- wrapped with the environment's key
     previous_secret BLOB,            -- wrapped; signs too until it expires
@@ -205,7 +215,7 @@ CREATE INDEX endpoint_active ON endpoint (active);
 CREATE TABLE event (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     type TEXT NOT NULL,
-    reservation_id TEXT,             -- null for webhook.test
+    reservation_id TEXT REFERENCES reservation (id),  -- null for webhook.test
     occurred_at INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX event_reservation ON event (reservation_id);
@@ -218,7 +228,7 @@ CREATE TABLE delivery (
     endpoint_id TEXT NOT NULL REFERENCES endpoint (id),
     event_seq INTEGER NOT NULL REFERENCES event (seq),
     state TEXT NOT NULL DEFAULT 'pending'
-        CHECK (state IN ('pending', 'delivered', 'dead', 'cancelled')),
+        CHECK (state = 'pending' OR state = 'delivered' OR state = 'dead' OR state = 'cancelled'),
     attempts INTEGER NOT NULL DEFAULT 0,   -- charged since creation or since the last replay
     due_at INTEGER NOT NULL,
     due_boot TEXT,                   -- the boot in which due_uptime counts
@@ -242,7 +252,8 @@ CREATE TABLE attempt (
     http_status INTEGER,
     remote_address TEXT,
     excerpt TEXT,                    -- first bytes of the answer, escaped text
-    charged INTEGER NOT NULL,        -- 0: our own fault, the ladder did not move
+    -- 0: our own fault, the ladder did not move.
+    charged INTEGER NOT NULL CHECK (charged IN (0, 1)),
     body_sha256 BLOB,                -- of what was sent; null when nothing was rendered
     PRIMARY KEY (delivery_seq, n)
 ) STRICT, WITHOUT ROWID;
@@ -285,8 +296,10 @@ CREATE TABLE signing_key (
 CREATE TABLE terminal (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL,
-    role TEXT NOT NULL DEFAULT 'override',  -- scan, search, override: each includes the one before
-    language TEXT NOT NULL DEFAULT 'fr',
+    role TEXT NOT NULL DEFAULT 'override'  -- each includes the one before
+        CHECK (role = 'scan' OR role = 'search' OR role = 'override'),
+    language TEXT NOT NULL DEFAULT 'fr'
+        CHECK (language = 'fr' OR language = 'en' OR language = 'ar'),
     token_hash BLOB UNIQUE,          -- null until paired
     created_at INTEGER NOT NULL,
     last_seen_at INTEGER,            -- to the minute
@@ -299,7 +312,7 @@ CREATE TABLE pairing (
     secret_hash BLOB PRIMARY KEY,    -- of what the link carries, which nobody can guess
     code_hash BLOB NOT NULL UNIQUE,  -- of the eight digits that may be typed instead
     terminal_name TEXT NOT NULL,
-    role TEXT NOT NULL,
+    role TEXT NOT NULL CHECK (role = 'scan' OR role = 'search' OR role = 'override'),
     expires_at INTEGER NOT NULL,
     tries INTEGER NOT NULL DEFAULT 0,  -- wrong digits: five close the digits, never the link
     used_at INTEGER
@@ -312,9 +325,10 @@ CREATE TABLE scan_log (
     terminal_id TEXT NOT NULL REFERENCES terminal (id),
     at INTEGER NOT NULL,
     device_at INTEGER,               -- as the terminal's own clock said
-    kind TEXT NOT NULL,              -- pass, link, code, name, list, other, undo, sync
+    kind TEXT NOT NULL CHECK (kind = 'pass' OR kind = 'link' OR kind = 'code' OR kind = 'name'
+        OR kind = 'list' OR kind = 'other' OR kind = 'undo'),
     read_hash BLOB,                  -- SHA-256 of what was read, when it is not ours
-    reservation_id TEXT,
+    reservation_id TEXT REFERENCES reservation (id),
     result TEXT NOT NULL,
     admitted INTEGER NOT NULL,       -- people let in by this scan; negative for an undo
     reason TEXT,                     -- of an override or an undo
@@ -348,9 +362,11 @@ CREATE INDEX door_conflict_reservation ON door_conflict (reservation_id);
 CREATE TABLE staff (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL,
-    role TEXT NOT NULL CHECK (role IN ('owner', 'manager', 'host', 'door')),
+    role TEXT NOT NULL
+        CHECK (role = 'owner' OR role = 'manager' OR role = 'host' OR role = 'door'),
     password TEXT,                   -- Argon2id; null until the first sign-in
-    language TEXT NOT NULL DEFAULT 'fr',  -- of the portal's pages: fr, en, ar
+    language TEXT NOT NULL DEFAULT 'fr'  -- of the portal's pages
+        CHECK (language = 'fr' OR language = 'en' OR language = 'ar'),
     created_at INTEGER NOT NULL,
     disabled_at INTEGER
 ) STRICT;
@@ -420,7 +436,8 @@ CREATE TABLE staff_asked_code (
     staff_id TEXT NOT NULL REFERENCES staff (id),
     device BLOB NOT NULL,            -- as in staff_sign_in_failure
     expires_at INTEGER NOT NULL,
-    is_counted INTEGER NOT NULL      -- whether the next code is among the wrong tries already
+    -- 1: the next code is among the wrong tries already.
+    is_counted INTEGER NOT NULL CHECK (is_counted IN (0, 1))
 ) STRICT, WITHOUT ROWID;
 
 -- A one-time sign-in link.
@@ -431,15 +448,18 @@ CREATE TABLE staff_invitation (
     used_at INTEGER
 ) STRICT;
 
--- Letters to guests: kept until the mail server took them. In the test environment the
+-- Emails to guests: kept until the mail server took them. In the test environment the
 -- outbox is the mailbox: nothing leaves it.
 CREATE TABLE email (
     id TEXT PRIMARY KEY,
     reservation_id TEXT NOT NULL REFERENCES reservation (id),
-    kind TEXT NOT NULL,              -- confirmation, …
+    kind TEXT NOT NULL CHECK (kind = 'confirmation' OR kind = 'requested'
+        OR kind = 'payment_due' OR kind = 'accepted' OR kind = 'declined'
+        OR kind = 'cancelled' OR kind = 'reminder'),
     recipient TEXT,                  -- erased with the guest's contacts
-    language TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('waiting', 'sent', 'failed', 'kept')),
+    language TEXT NOT NULL CHECK (language = 'fr' OR language = 'en' OR language = 'ar'),
+    state TEXT NOT NULL
+        CHECK (state = 'waiting' OR state = 'sent' OR state = 'failed' OR state = 'kept'),
     attempts INTEGER NOT NULL DEFAULT 0,
     due_at INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
@@ -453,7 +473,8 @@ CREATE INDEX email_reservation ON email (reservation_id);
 -- made from a venue file has none until an owner begins.
 CREATE TABLE setup (
     id INTEGER PRIMARY KEY CHECK (id = 1),
-    closed INTEGER NOT NULL,         -- 1: nothing but the setup page answers until there is an owner
+    -- 1: nothing but the setup page answers until there is an owner.
+    closed INTEGER NOT NULL CHECK (closed IN (0, 1)),
     link_hash BLOB,                  -- SHA-256 of the one-time link's secret; null once used
     link_expires_at INTEGER,
     steps TEXT NOT NULL DEFAULT '[]' -- JSON: the steps that were done or left for later
