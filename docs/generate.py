@@ -263,6 +263,11 @@ heading. The roles are owner, manager, host and door. Each role includes the rig
 after it.""",
         "staff",
     ),
+    (
+        "Browsers",
+        "All pages of a browser share this stream. It checks the cookies for each page.",
+        "browser",
+    ),
 )
 _ROLES = ("owner", "manager", "host", "door")
 

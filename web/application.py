@@ -40,6 +40,7 @@ from web.door_app import DOOR_ROUTES
 from web.error_pages import error_page
 from web.guest.responses import make_guest_limits
 from web.listeners import renewal
+from web.live_stream import stream_changes
 from web.middleware import SECURE, Services, add_checks, in_environment, with_key
 from web.monitoring import Health, Metrics, ProxyWatch
 from web.portal.box import SAVED, Saved, read_file
@@ -132,6 +133,11 @@ def _add_shared_routes(app: web.Application, box: Box, live: Services) -> None:
     )
     for method, path, handler in shared:
         _add_readable(app, method, path, in_environment(handler, live), ANYBODY)
+    _add(app, "GET", "/live", in_environment(stream_changes, live), Principal("browser"))
+
+
+# `/v1/webhooks/test` is a call of its own, so the methods for an id are not allowed there.
+_ID = "{id:(?!test$)[^/]+}"
 
 
 def _add_routes(app: web.Application, box: Box, services: Services, sandbox: Sandbox) -> None:
@@ -140,7 +146,8 @@ def _add_routes(app: web.Application, box: Box, services: Services, sandbox: San
     for route in (*PARTNER_ROUTE_TABLE, *(sandbox.key_routes if is_test else ())):
         handler = with_key(route.handler, route.scope, services)
         principal = Principal("key", route.scope)
-        _add_readable(app, route.method, prefix + route.path, handler, principal)
+        path = prefix + route.path.replace("{id}", _ID)
+        _add_readable(app, route.method, path, handler, principal)
     for method, path, handler in TERMINAL_ROUTES:
         public = in_environment(handler, services, app[SECURE].demand)
         _add_readable(app, method, prefix + path, public, Principal("terminal"))

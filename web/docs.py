@@ -50,13 +50,16 @@ async def show_document(request: web.Request) -> web.Response:
 
 
 async def show_front(request: web.Request) -> web.Response:
-    """`GET /docs/index`: redirect to the front page, whose links are relative to `/docs`."""
+    """Redirect to the front page, whose links are relative to `/docs`."""
     return web.Response(status=303, headers={"Location": f"{request[ENVIRONMENT].prefix}/docs"})
 
 
 async def show_page(request: web.Request) -> web.Response:
     """`GET /docs/{name}`: show a document, e.g. `/docs/partners/guide`, or the front page."""
     name = request.match_info.get("name", "index")
+    if name.endswith("/"):
+        location = f"{request[ENVIRONMENT].prefix}/docs/{name.strip('/')}"
+        return web.Response(status=303, headers={"Location": location})
     contents = _contents()
     section = next((title for title, documents in contents.items() if name in documents), None)
     if section is None:
@@ -134,6 +137,7 @@ DOCS_ROUTES = (
     ("GET", "/openapi.json", show_document),
     ("GET", "/docs", show_page),
     ("GET", "/docs/reference", show_reference),
+    ("GET", "/docs/", show_front),
     ("GET", "/docs/index", show_front),
     ("GET", "/docs/{name:.+}", show_page),
 )

@@ -44,7 +44,13 @@ def create(arguments: argparse.Namespace, console: cli.Console) -> int:
             f"\nUntil server.app_url is set, links to guests begin with {links.base}, which opens "
             "only on the venue's network."
         )
-    described = {"id": issued.id, "key": issued.key, "scopes": list(issued.scopes)}
+    described = {
+        "id": issued.id,
+        "name": arguments.name,
+        "environment": arguments.environment,
+        "key": issued.key,
+        "scopes": list(issued.scopes),
+    }
     return cli.print_answer(arguments, described, text)
 
 

@@ -68,6 +68,14 @@ class InvalidDateRange(ApiError): ...
 class InvalidSlot(ApiError): ...
 
 
+class SlotUnknown(InvalidSlot):
+    """No slot starts at this time. The message names the slots of that date."""
+
+
+class SlotNotOffered(InvalidSlot):
+    """The slot is not offered on that weekday. The message names the slots of that date."""
+
+
 class SlotEnded(InvalidSlot): ...
 
 
@@ -81,6 +89,9 @@ class GuestsOutOfRange(ApiError): ...
 
 
 class CustomerNameRequired(ApiError): ...
+
+
+class CustomerNotObject(CustomerNameRequired): ...
 
 
 class CustomerContactRequired(ApiError): ...
@@ -155,7 +166,14 @@ class WebhookUrlClosed(InvalidWebhookUrl):
     """The URL's network is not allowed. To allow it, add `entry` to `webhooks.allow_networks`."""
 
 
+class WebhookNameClosed(InvalidWebhookUrl):
+    """Like WebhookUrlClosed, for a host name, whose address the message must not contain."""
+
+
 class InvalidEventType(ApiError): ...
+
+
+class UnknownEventType(InvalidEventType): ...
 
 
 class Unauthorized(ApiError): ...

@@ -55,9 +55,10 @@ class Principal:
     `anybody` requires no authentication. It is for public pages, files, and links with a token.
     `needs` is the scope that an API key must have, or the role that a staff member must have. It is
     None for terminals, because the handlers in terminal_bridge check the terminals' roles.
+    `browser` is the stream that a browser's pages share; it checks the cookies for each page.
     """
 
-    kind: Literal["anybody", "key", "terminal", "staff"]
+    kind: Literal["anybody", "key", "terminal", "staff", "browser"]
     needs: str | None = None
 
 

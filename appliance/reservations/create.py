@@ -38,6 +38,7 @@ from appliance.venue.model import (
     find_closure,
     find_slot,
     find_table,
+    get_offered_slot,
     get_venue,
     has_begun,
     has_ended,
@@ -79,9 +80,7 @@ def grant(
     _check_table(table, booking.guests, over_capacity=over_capacity)
     slot = None
     if booking.slot is not None:
-        slot = find_slot(list_slots(tx, booking.slot), booking.slot, booking.date)
-        if slot is None:
-            raise InvalidSlot(field="slot")
+        slot = get_offered_slot(tx, booking.slot, booking.date)
     starts, ends = interval(slot, venue.evening_ends_at)
     zone = tx.zones.zone(venue.time_zone)
     if not may_be_booked(booking.date, tonight(tx.now, zone, venue.evening_ends_at)):
@@ -110,7 +109,7 @@ def grant(
 
 def _check_table(table: Table | None, guests: int, *, over_capacity: bool) -> None:
     if table is None:
-        raise TableNotFound
+        raise TableNotFound(field="tableId")
     if not table.bookable:
         raise TableNotBookable
     if not over_capacity and not table.seats(guests):

@@ -11,6 +11,7 @@ from typing import Any
 from appliance.core.errors import (
     CustomerContactRequired,
     CustomerNameRequired,
+    CustomerNotObject,
     IdempotencyKeyRequired,
     InvalidDate,
     InvalidEmail,
@@ -122,7 +123,9 @@ def plain_phone(phone: str | None) -> str | None:
 
 
 def _parse_customer(customer: object) -> tuple[str, str | None, str | None]:
-    members = customer if isinstance(customer, dict) else {}
+    if customer is not None and not isinstance(customer, dict):
+        raise CustomerNotObject(field="customer")
+    members = customer or {}
     name = members.get("name")
     if not isinstance(name, str) or not is_visible(name):
         raise CustomerNameRequired(field="customer.name")

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
-from appliance.core.errors import VenueClosed, VenueInactive
+from appliance.core.errors import SlotNotOffered, SlotUnknown, VenueClosed, VenueInactive
 from appliance.database.connection import Reader, known
 
 
@@ -431,6 +431,21 @@ def list_slots(reader: Reader, start: str | None = None) -> list[Slot]:
 @lru_cache(maxsize=64)
 def _weekdays(days: str) -> tuple[int, ...]:
     return tuple(json.loads(days))
+
+
+def get_offered_slot(reader: Reader, start: str, day: date) -> Slot:
+    """Return the slot that starts at `start` (`HH:MM`) on `day`.
+
+    Raises SlotNotOffered if it is offered on other weekdays only, and SlotUnknown if no slot starts
+    then.
+    """
+    slot = find_slot(list_slots(reader, start), start, day)
+    if slot is not None:
+        return slot
+    slots = list_slots(reader)
+    offered = ", ".join(each.start for each in offered_slots(slots, day)) or "–"
+    refusal = SlotNotOffered if any(each.start == start for each in slots) else SlotUnknown
+    raise refusal(field="slot", slot=start, date=day.isoformat(), offered=offered)
 
 
 def get_slot(reader: Reader, slot_id: str) -> Slot:

@@ -10,7 +10,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from appliance.api_keys import ApiKey
-from appliance.core.errors import InvalidEventType, NotFound, TooManyEndpoints, field_invalid
+from appliance.core.errors import (
+    InvalidEventType,
+    NotFound,
+    TooManyEndpoints,
+    UnknownEventType,
+    field_invalid,
+)
 from appliance.core.tokens import Keyring
 from appliance.database.connection import Reader, Transaction, known
 from appliance.outbox import EVENT_TYPES, EXTRA_TYPES, queue_event
@@ -20,6 +26,7 @@ from appliance.webhooks.deliveries import cancel_pending
 
 _PIN = re.compile(r"[0-9a-f]{64}")
 _CA_MAX = 64 * 1024
+_NAME_SHOWN = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +146,11 @@ def parse_event_types(value: object, known: Sequence[str] = EVENT_TYPES) -> tupl
     if value is None:
         return EVENT_TYPES
     if not isinstance(value, list) or not value:
-        raise InvalidEventType(field="events")
+        raise InvalidEventType(field="events", allowed=", ".join(known))
     for index, name in enumerate(value):
         if name not in known:
-            raise InvalidEventType(field=f"events[{index}]")
+            shown = json.dumps(name)[:_NAME_SHOWN]
+            raise UnknownEventType(field=f"events[{index}]", name=shown, allowed=", ".join(known))
     return tuple(dict.fromkeys(value))
 
 

@@ -14,7 +14,13 @@ from functools import lru_cache, partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
-from appliance.core.errors import RULES, InvalidWebhookUrl, OperatorError, WebhookUrlClosed
+from appliance.core.errors import (
+    RULES,
+    InvalidWebhookUrl,
+    OperatorError,
+    WebhookNameClosed,
+    WebhookUrlClosed,
+)
 from appliance.core.network import in_url, source_address
 from appliance.core.settings import WebhookSettings
 from appliance.scheduler import run_in_daemon_thread
@@ -230,9 +236,11 @@ def _forbidden(receiver: TargetUrl, address: IpAddress | None) -> InvalidWebhook
     """
     if address is not None and reach_of(address) is Reach.NEVER:
         return _refused("url_reserved")
-    host = "IP" if receiver.address is None else str(receiver.address)
-    entry = f'"{in_url(host)}:{receiver.port}"'
-    return WebhookUrlClosed(field="url", usual=_default_port(secure=receiver.secure), entry=entry)
+    usual = _default_port(secure=receiver.secure)
+    if receiver.address is None:
+        return WebhookNameClosed(field="url", usual=usual, port=receiver.port)
+    entry = f'"{in_url(str(receiver.address))}:{receiver.port}"'
+    return WebhookUrlClosed(field="url", usual=usual, entry=entry)
 
 
 def _parse_host(host: str, netloc: str) -> tuple[str, IpAddress | None]:

@@ -4,8 +4,8 @@ After an interruption, a terminal can resume the feed from the last `id:` that i
 """
 
 import asyncio
-from abc import abstractmethod
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
@@ -15,6 +15,7 @@ from aiohttp import web
 from appliance.core.errors import Unavailable
 from appliance.door.live_feed import Change, Listener
 from appliance.door.terminals import Terminal, get_terminal
+from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT
 from terminal_bridge.api.evening import guest_of
 from terminal_bridge.api.offline_scans import conflict_of
@@ -25,20 +26,19 @@ _BATCH = 8  # changes serialised before yielding to the event loop
 _SEND_SECONDS = 30.0  # a listener that reads nothing for this long is disconnected
 
 
-class FeedStream(web.StreamResponse):
-    """A response that streams the live feed after the middlewares have set the common headers.
+class Channel(ABC):
+    """What one listener of a stream wants, and how it is told.
 
-    A listener may resume the stream from its last id. It sends the id in `Last-Event-ID`, or in
-    `?after=` if it is a page that cannot set the header.
+    `after` is the last position that the listener knows, or None.
     """
 
-    def __init__(self, request: web.Request, owner: str, wants: Callable[[Change], bool]) -> None:
-        super().__init__(headers={"X-Accel-Buffering": "no"})
-        self.content_type = "text/event-stream"
-        self.charset = "utf-8"
-        self._feed = request[ENVIRONMENT].feed
-        self._owner, self._wants = owner, wants
-        self._after = request.headers.get("Last-Event-ID") or request.query.get("after")
+    def __init__(self, environment: Environment, owner: str, after: str | None) -> None:
+        self.environment = environment
+        self.owner, self.after = owner, after
+
+    @abstractmethod
+    def wants(self, change: Change) -> bool:
+        """Return whether the listener wants the change."""
 
     @abstractmethod
     def authorise(self, listener: Listener, changes: list[Change]) -> list[Change]:
@@ -52,36 +52,79 @@ class FeedStream(web.StreamResponse):
     def describe(self, change: Change) -> tuple[str, dict[str, Any]]:
         """Return a change as (event, data)."""
 
+
+class FeedStream(web.StreamResponse):
+    """A response that streams the live feed after the middlewares have set the common headers.
+
+    `channels` are its listeners by name. A terminal's stream has one, a browser's one a page.
+    """
+
+    def __init__(self, channels: Mapping[str, Channel]) -> None:
+        super().__init__(headers={"X-Accel-Buffering": "no"})
+        self.content_type = "text/event-stream"
+        self.charset = "utf-8"
+        self._channels = channels
+
     async def write_eof(self, data: bytes = b"") -> None:
-        """Stream until the listener leaves or is ended, or the box stops."""
-        with suppress(Unavailable):  # the box is stopping
-            listener = await self._feed.listen(self._owner, self._after, self._wants)
-            try:
-                while await self._send_changes(listener):
-                    pass
-            finally:
-                self._feed.leave(listener)
+        """Stream until the client leaves, every channel has ended, or the box stops."""
+        following = [asyncio.ensure_future(self._follow(name)) for name in self._channels]
+        try:
+            with suppress(TimeoutError):  # the client does not read
+                await asyncio.gather(*following)
+        finally:
+            for each in following:
+                each.cancel()
+            await asyncio.gather(*following, return_exceptions=True)
         await super().write_eof(data)
 
-    async def _send_changes(self, listener: Listener) -> bool:
+    def event(self, _name: str, kind: str, position: str, data: dict[str, Any]) -> str:
+        """Return an event of the channel `name`."""
+        return f"event: {kind}\nid: {position}\ndata: {encode(data)}\n\n"
+
+    def heartbeat(self, _name: str, position: str) -> str:
+        """Return what is sent while nothing happens.
+
+        `position` is the one after the changes that were not sent to this channel.
+        """
+        return f": still here\nid: {position}\n\n"
+
+    def farewell(self, _name: str) -> str:
+        """Return what is sent last when a channel ends, because the others may go on."""
+        return ""
+
+    async def _follow(self, name: str) -> None:
+        channel = self._channels[name]
+        with suppress(Unavailable):  # the box is stopping
+            feed = channel.environment.feed
+            listener = await feed.listen(channel.owner, channel.after, channel.wants)
+            try:
+                while await self._send_changes(name, listener):
+                    pass
+            finally:
+                feed.leave(listener)
+
+    async def _send_changes(self, name: str, listener: Listener) -> bool:
         """Wait for changes and send them. Return whether to continue."""
-        changes = self.authorise(listener, await listener.take(HEARTBEAT_SECONDS))
+        channel = self._channels[name]
+        changes = channel.authorise(listener, await listener.take(HEARTBEAT_SECONDS))
         is_over = listener.over.done()
         events = []
         for number, change in enumerate(changes, 1):
-            kind, data = self.describe(change)
-            events.append(f"event: {kind}\nid: {change.position}\ndata: {encode(data)}\n\n")
+            kind, data = channel.describe(change)
+            events.append(self.event(name, kind, change.position, data))
             if number % _BATCH == 0:  # yield to the event loop, because scans may be waiting
                 await asyncio.sleep(0)
-        # The heartbeat's id is the position after the changes that were not sent to this listener.
         if not changes and not is_over:
-            events.append(f": still here\nid: {listener.position}\n\n")
-        if events and not await self._send("".join(events).encode(), listener):
-            return False
+            events.append(self.heartbeat(name, listener.position))
+        if is_over:
+            events.append(self.farewell(name))
+        chunk = "".join(events).encode()
+        if chunk:
+            await self._send(chunk, listener)
         return not is_over
 
-    async def _send(self, chunk: bytes, listener: Listener) -> bool:
-        """Write a chunk. Return False if the listener does not read it in time."""
+    async def _send(self, chunk: bytes, listener: Listener) -> None:
+        """Write a chunk. Raises TimeoutError if the client does not read it in time."""
         writing = asyncio.ensure_future(self.write(chunk))
         is_over = listener.over.done()
         await asyncio.wait(
@@ -91,9 +134,8 @@ class FeedStream(web.StreamResponse):
         )
         if not writing.done():
             writing.cancel()
-            return False
+            raise TimeoutError
         writing.result()
-        return True
 
 
 async def events(request: web.Request) -> web.StreamResponse:
@@ -105,18 +147,33 @@ async def events(request: web.Request) -> web.StreamResponse:
     terminal = await authenticate(request)
     if request.method == "HEAD":
         return web.Response(content_type="text/event-stream")
-    return _DoorStream(request, terminal)
+    after = request.headers.get("Last-Event-ID") or request.query.get("after")
+    return FeedStream({"": DoorChannel(request[ENVIRONMENT], terminal, after)})
 
 
-class _DoorStream(FeedStream):
-    def __init__(self, request: web.Request, terminal: Terminal) -> None:
-        super().__init__(request, terminal.id, _concerns_tonight)
-        self._database, self._terminal = request[ENVIRONMENT].database, terminal
+class DoorChannel(Channel):
+    """What a terminal may hear: tonight's list, and conflicts."""
+
+    def __init__(self, environment: Environment, terminal: Terminal, after: str | None) -> None:
+        super().__init__(environment, terminal.id, after)
+        self._terminal = terminal
+
+    def wants(self, change: Change) -> bool:
+        """Return whether a change concerns tonight's list.
+
+        This includes conflicts from earlier evenings, because a terminal may sync its offline scans
+        as late as the next morning.
+        """
+        found = change.reservation
+        if found is None or change.conflict is not None:
+            return True
+        return found.date == change.evening
 
     def authorise(self, listener: Listener, changes: list[Change]) -> list[Change]:
+        """Tell a revoked terminal so, and end it. Drop a terminal whose role has changed."""
         # A command in another process may have changed this terminal, so read it again.
         if any(change.kind in {"reset", "totals"} for change in changes):
-            terminal = self._database.peek(get_terminal, self._terminal.id)
+            terminal = self.environment.database.peek(get_terminal, self._terminal.id)
             if terminal.role != self._terminal.role:
                 listener.drop()
                 return []
@@ -126,19 +183,8 @@ class _DoorStream(FeedStream):
         return changes
 
     def describe(self, change: Change) -> tuple[str, dict[str, Any]]:
+        """Return a change as in docs/guide/door-protocol.md."""
         return change.kind, event_of(change, self._terminal)
-
-
-def _concerns_tonight(change: Change) -> bool:
-    """Return whether a change concerns tonight's list.
-
-    This includes conflicts from earlier evenings, because a terminal may sync its offline scans as
-    late as the next morning.
-    """
-    found = change.reservation
-    if found is None or change.conflict is not None:
-        return True
-    return found.date == change.evening
 
 
 def event_of(change: Change, terminal: Terminal) -> dict[str, Any]:

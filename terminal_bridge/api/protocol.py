@@ -68,14 +68,14 @@ async def authenticate(request: web.Request, role: str = "scan") -> Terminal:
     BrowserRevoked if the token came in a cookie. The browser must then delete its data.
     """
     environment = request[ENVIRONMENT]
-    terminal = _identify(request, role)
-    request[RECHECK_AUTHORISATION] = lambda later: _identify(later, role)
+    terminal = identify(request, environment, role)
+    request[RECHECK_AUTHORISATION] = lambda later: identify(later, environment, role)
     await touch(environment, terminal, request.headers.get("User-Agent"))
     return terminal
 
 
-def _identify(request: web.Request, role: str) -> Terminal:
-    environment = request[ENVIRONMENT]
+def identify(request: web.Request, environment: Environment, role: str = "scan") -> Terminal:
+    """Return the terminal of `environment` that sent `request`. Raises as `authenticate` does."""
     token = _read_token(request, environment)
     terminal = environment.database.peek(find_by_token, hash_token(token)) if token else None
     if terminal is None:

@@ -161,7 +161,7 @@ async def test_any_evening_is_reached_by_keyboard_alone(portal):
 async def test_a_session_that_ended_elsewhere_shows_nothing_more(portal):
     salma = await portal.box.guest(slot="19:30")
     page = await portal.desk()
-    async with page.expect_response(lambda answer: "/tonight/events" in answer.url):
+    async with page.expect_response(lambda answer: "/live?" in answer.url):
         await page.goto("/portal/tonight")
     await page.wait_for_selector(chip(salma))
 
@@ -417,7 +417,7 @@ async def test_without_the_box_the_page_says_so_and_goes_on_once_it_answers(port
 
 async def test_the_board_reconnects_by_itself_after_a_502(portal):
     page = await portal.desk()
-    await page.route("**/tonight/events?**", lambda route: route.fulfill(status=502), times=1)
+    await page.route("**/live?**", lambda route: route.fulfill(status=502), times=1)
     await page.goto("/portal/tonight")
     await page.wait_for_selector("[data-live]:not([hidden])")
 
@@ -429,7 +429,7 @@ async def test_the_board_reconnects_by_itself_after_a_502(portal):
 
 async def test_a_board_whose_session_ended_while_it_was_away_asks_to_sign_in(portal):
     page = await portal.desk()
-    await page.route("**/tonight/events?**", lambda route: route.fulfill(status=502), times=1)
+    await page.route("**/live?**", lambda route: route.fulfill(status=502), times=1)
     await page.goto("/portal/tonight")
     await page.context.clear_cookies()
 

@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.core.errors import InvalidWebhookUrl, OperatorError, WebhookUrlClosed
+from appliance.core.errors import (
+    InvalidWebhookUrl,
+    OperatorError,
+    WebhookNameClosed,
+    WebhookUrlClosed,
+)
 from appliance.webhooks import url_policy as egress
 from appliance.webhooks.url_policy import (
     Blocked,
@@ -206,6 +211,14 @@ async def test_the_entry_that_a_refusal_names_opens_the_address(opened, names, u
     entry = str(refused.value.details["entry"]).strip('"')
     wider = EgressGuard(EgressPolicy((entry,), lambda _address: False), names)
     assert await wider.check(url, allow_http=True)
+
+
+async def test_a_refused_name_is_told_its_port_and_no_address(opened, names):
+    names.known["inside.example"] = ["10.9.9.9"]
+    with pytest.raises(WebhookNameClosed) as refused:
+        await opened.check("https://inside.example:22/", allow_http=True)
+    assert ":22" in refused.value.error_en
+    assert "10.9.9.9" not in refused.value.error_en
 
 
 async def test_no_entry_is_named_for_what_nothing_opens(opened):

@@ -16,6 +16,7 @@ import msgspec
 from appliance.api_keys import SCOPES
 from appliance.core import errors
 from appliance.core.errors import ApiError
+from appliance.environment import own_version
 from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
 from appliance.reservations.model import SOURCES, STATUSES
 from appliance.webhooks.deliveries import STATES
@@ -113,7 +114,7 @@ def build_document(
         "openapi": "3.1.0",
         "info": {
             "title": "Partner Reservation Interface for Venues",
-            "version": "1.0",
+            "version": _version(),
             "description": _guide(refusals),
         },
         "servers": servers,
@@ -129,6 +130,12 @@ def build_document(
             "headers": _described("Headers"),
         },
     }
+
+
+def _version() -> str:
+    """Return the interface's version with the program's as build, such as `1.0+0.1.0`."""
+    build = own_version()
+    return f"1.0+{build}" if build[:1].isdecimal() else "1.0"
 
 
 def describe_servers(base: str, environment: str) -> list[Schema]:

@@ -1,6 +1,7 @@
 """List, read, create and cancel reservations (interface, sections 2.5 to 2.7 and 4)."""
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -36,6 +37,7 @@ from web.middleware import SERVICES, Services
 _LIMIT_MAX = 200
 _LIMIT_DEFAULT = 50
 _PAGE_MAX = 2**53
+_BLANK_BEFORE_OFFSET = re.compile(r" (?=[0-9]{2}(:?[0-9]{2})?$)")
 _FILTERS = ("from", "to", "status", "externalRef", "updatedSince", "page", "limit")
 
 
@@ -56,7 +58,7 @@ async def list_reservations(request: web.Request) -> web.Response:
         last,
         _statuses(query),
         reference=None if reference is None else (lineage, reference),
-        updated_since=parse_instant(query.get("updatedSince"), "updatedSince"),
+        updated_since=_optional_instant(query, "updatedSince"),
         order="slot",
     )
     page = _whole_number(query, "page", 1, _PAGE_MAX)
@@ -117,6 +119,15 @@ def _optional_date(query: Mapping[str, str], name: str) -> str | None:
     if name in query and parse_date(query[name]) is None:
         raise InvalidDateRange(field=name)
     return query.get(name)
+
+
+def _optional_instant(query: Mapping[str, str], name: str) -> int | None:
+    """Return an instant in ms since 1970. Before the offset, a blank is a `+` that is not encoded.
+
+    Raises ValidationError if it is invalid.
+    """
+    value = query.get(name)
+    return parse_instant(value and _BLANK_BEFORE_OFFSET.sub("+", value), name)
 
 
 def _statuses(query: Mapping[str, str]) -> tuple[str, ...]:

@@ -9,9 +9,9 @@ from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT, answer
 from appliance.reservations.search import read_availability
 from appliance.venue.model import (
-    find_slot,
     find_tonight,
     find_zone,
+    get_offered_slot,
     get_venue,
     has_ended,
     is_slot,
@@ -68,9 +68,7 @@ def _read_availability(reader: Reader, day: date, start: str | None) -> Availabi
     if not may_be_booked(day, find_tonight(reader)):
         raise DateOutOfRange(field="date")
     if start is not None:
-        slot = find_slot(list_slots(reader), start, day)
-        if slot is None:
-            raise InvalidSlot(field="slot")
+        slot = get_offered_slot(reader, start, day)
     closed = venue.status != "active"
     closed |= has_ended(slot, day, venue, find_zone(reader), reader.now)
     found = read_availability(reader, day, slot, closed=closed)

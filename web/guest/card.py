@@ -146,7 +146,8 @@ def moment_in_words(at: int, zone: ZoneInfo, language: Language) -> str:
 
 def refusal_in_words(refusal: ApiError, language: Language, otherwise: str = _NOT_POSSIBLE) -> str:
     """Return the message for an error, or `otherwise` if there is no message for it."""
-    sentence = _REFUSALS.get(type(refusal), otherwise)
+    kinds = (kind for kind in type(refusal).__mro__ if kind in _REFUSALS)
+    sentence = next((_REFUSALS[kind] for kind in kinds), otherwise)
     if isinstance(refusal, ValidationError) and refusal.field == "phone":
         sentence = _("This phone number is not valid: enter 6 to 20 digits.")
     return language.gettext(sentence)

@@ -14,9 +14,11 @@ from appliance.alerts import list_alerts
 from appliance.database.connection import Reader
 from appliance.doctor.check import describe
 from appliance.door.live_feed import Change, Listener
+from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import count_evening, count_requests, list_evening
+from appliance.staff.sign_in import Session
 from appliance.venue.model import (
     Slot,
     find_closing,
@@ -29,9 +31,9 @@ from appliance.venue.model import (
     offered_slots,
     overlap,
 )
-from terminal_bridge.api.live_feed import FeedStream
+from terminal_bridge.api.live_feed import Channel
 from web.portal.box import text_of
-from web.portal.cookies import LIVE, SESSION
+from web.portal.cookies import BOX, SESSION
 from web.portal.forms import date_parameter
 from web.portal.guard import find_living_session
 from web.portal.responses import language_of, page_values, render_page
@@ -218,8 +220,8 @@ async def _page(
     return await asyncio.to_thread(render_page, request, template, values)
 
 
-async def board_events(request: web.Request) -> web.StreamResponse:
-    """`GET /portal/tonight/events?date=&after=`: stream an evening's changes (server-sent events).
+class BoardChannel(Channel):
+    """What the board of the evening `day` hears.
 
     The events are:
 
@@ -228,32 +230,39 @@ async def board_events(request: web.Request) -> web.StreamResponse:
     - `reset`: the page must read the whole board again.
     - `revoked`: the session has ended.
     """
-    return _BoardStream(request, date_parameter(request))
 
+    def __init__(
+        self,
+        request: web.Request,
+        environment: Environment,
+        session: Session,
+        day: date,
+        after: str | None,
+    ) -> None:
+        super().__init__(environment, f"staff:{session.id}", after)
+        self._request, self._day = request, day.isoformat()
 
-class _BoardStream(FeedStream):
-    def __init__(self, request: web.Request, day: date | None) -> None:
-        super().__init__(request, f"staff:{request[SESSION].id}", self._concerns)
-        self._request, self._day = request, day.isoformat() if day else None
-
-    def _concerns(self, change: Change) -> bool:
+    def wants(self, change: Change) -> bool:
+        """Return whether the change shows on this board."""
         found = change.reservation
         # The board shows the number of open requests for all evenings. Only reservations with the
         # source "platform" can be requests, so their changes matter on every evening.
         if found is None or found.source == "platform":
             return True
-        return found.date == (self._day or change.evening)
+        return found.date == self._day
 
     def authorise(self, listener: Listener, changes: list[Change]) -> list[Change]:
+        """Tell a page whose session is over so, and end it."""
         # When a session is revoked, the live environment's feed ends by itself. Check here for
         # sessions that have expired and, in the test environment, also for revoked sessions.
-        session = find_living_session(self._request, self._request[LIVE])
+        session = find_living_session(self._request, self._request.app[BOX].live)
         if session is None and not listener.over.done():
             listener.end()
             return [Change(listener.position, "revoked")]
         return changes
 
     def describe(self, change: Change) -> tuple[str, dict[str, Any]]:
+        """Return the change as above."""
         found = change.reservation
         if change.kind in {"reset", "revoked"}:
             return change.kind, {}

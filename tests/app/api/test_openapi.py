@@ -2,6 +2,7 @@
 
 import json
 import re
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,10 @@ def document():
 
 def test_the_document_is_valid_openapi_3_1(document):
     assert list(OpenAPIV31SpecValidator(document).iter_errors()) == []
+
+
+def test_the_version_is_that_of_the_interface_with_the_programs_as_build(document):
+    assert document["info"]["version"] == f"1.0+{version('venuebox')}"
 
 
 def test_each_route_is_described_with_its_method_id_and_scope(document):

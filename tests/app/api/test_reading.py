@@ -264,6 +264,8 @@ async def test_a_change_since_an_instant_is_found_and_an_older_one_is_not(runnin
     assert one["updatedAt"] == "2026-11-21T19:01:00.000Z"
     assert await since(one["updatedAt"]) == [ids[1]]
     assert sorted(await since("2026-11-21T20:00:00+01:00")) == sorted(ids)
+    for unencoded in ("2026-11-21T20:01:00 01:00", "2026-11-21T20:01:00 0100"):
+        assert await since(unencoded) == [ids[1]]
     assert await since("2026-11-21T19:01:00.001Z") == []
 
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from appliance.core.errors import InvalidJson
-from tests.builders import a_body, table_id
+from tests.builders import TONIGHT, a_body, table_id
 from tests.conftest import Running
 
 LONG = "x" * 121
@@ -38,7 +38,10 @@ async def post_raw(running: Running, raw: bytes):
         ({"guests": 0}, "INVALID_GUESTS", "guests"),
         ({"guests": True}, "INVALID_GUESTS", "guests"),
         ({"guests": "4"}, "INVALID_GUESTS", "guests"),
+        ({"guests": 2.0}, "INVALID_GUESTS", "guests"),
         ({"customer": None}, "CUSTOMER_NAME_REQUIRED", "customer.name"),
+        ({"customer": "Amina"}, "CUSTOMER_NAME_REQUIRED", "customer"),
+        ({"customer": []}, "CUSTOMER_NAME_REQUIRED", "customer"),
         ({"customer": {"phone": "0600000001"}}, "CUSTOMER_NAME_REQUIRED", "customer.name"),
         ({"customer": {"name": "\u200b\u2060"}}, "CUSTOMER_NAME_REQUIRED", "customer.name"),
         ({"customer": {"name": "S"}}, "CUSTOMER_CONTACT_REQUIRED", "customer.email"),
@@ -81,6 +84,34 @@ async def test_a_bad_body_is_refused_by_name_and_leaves_no_trace(running, change
 async def test_a_body_at_its_limits_is_taken(running, changes):
     status, _ = await post(running, a_body(**changes))
     assert status == 201
+
+
+SLOTS_OF_SATURDAY = ("19:30", "22:00")
+
+
+@pytest.mark.parametrize(
+    "slot",
+    ["22:30", "12:00"],  # brunch, on Sundays only
+)
+async def test_a_slot_that_is_not_offered_is_refused_with_those_that_are(running, slot):
+    query = {"date": TONIGHT, "slot": slot}
+    _, asked, _ = await running.call("GET", "/v1/availability", params=query)
+    _, booked = await post(running, a_body(slot=slot))
+    for body in (asked, booked):
+        assert (body["code"], body["field"]) == ("INVALID_SLOT", "slot")
+        for text in (body["error"], body["error_en"]):
+            assert all(start in text for start in (slot, *SLOTS_OF_SATURDAY))
+
+
+async def test_each_fault_of_a_slot_has_a_sentence_of_its_own(running):
+    answers = [await post(running, a_body(slot=slot)) for slot in ("7pm", "21:30", "12:00")]
+    assert {body["code"] for _, body in answers} == {"INVALID_SLOT"}
+    assert len({body["error_en"].replace("21:30", "12:00") for _, body in answers}) == 3
+
+
+async def test_a_table_of_the_other_environment_is_not_found_and_named(running):
+    status, body = await post(running, a_body(tableId="018f0000-0000-7000-8000-000000000000"))
+    assert (status, body["code"], body["field"]) == (404, "TABLE_NOT_FOUND", "tableId")
 
 
 VALID = json.dumps(a_body()).encode()
@@ -137,6 +168,8 @@ async def test_a_wrong_method_names_the_right_ones(running):
         body = await response.json()
     assert (response.status, body["code"]) == (405, "METHOD_NOT_ALLOWED")
     assert response.headers["Allow"] == "GET, HEAD, POST"
+    async with running.client.delete("/v1/webhooks/test") as response:
+        assert (response.status, response.headers["Allow"]) == (405, "POST")
 
 
 async def test_head_is_answered_as_get_without_the_body(running):

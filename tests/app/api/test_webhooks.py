@@ -78,6 +78,7 @@ async def test_omitted_or_null_events_are_all_six(running):
 async def test_events_that_are_empty_or_unknown_are_refused(running, events, field):
     status, body, _ = await register(running, events=events)
     assert (status, body["code"], body["field"]) == (400, "INVALID_EVENT_TYPE", field)
+    assert all(name in body["error"] and name in body["error_en"] for name in EVENT_TYPES)
 
 
 @pytest.mark.parametrize(

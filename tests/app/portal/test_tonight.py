@@ -5,6 +5,7 @@ import re
 import pytest
 
 from appliance.alerts import Alert, put_alert
+from appliance.door.terminals import issue_terminal
 from appliance.venue.edit import add_slot
 from appliance.venue.model import Slot
 from tests.app.portal.people import a_person
@@ -156,8 +157,10 @@ async def test_the_sheet_for_paper_has_everybody_with_a_box_for_each_guest(runni
     assert "SVC-2345" in page
 
 
-async def listen(person, path="/portal/tonight/events"):
-    response = await person.running.client.get(path, headers=person.headers)
+async def listen(person, *pages):
+    """Return the shared stream of a browser with these pages: environment, evening, position."""
+    asked = [("page", f"{n}!{page}") for n, page in enumerate(pages or (f"live!{TONIGHT}!",))]
+    response = await person.running.client.get("/live", params=asked, headers=person.headers)
     assert response.content_type == "text/event-stream"
     return Ear(response)
 
@@ -174,18 +177,20 @@ async def test_an_event_names_the_row_and_the_version_that_changed(running, host
     events.response.close()
 
 
-@pytest.mark.parametrize("path", ["/portal/tonight/events", "/test/portal/tonight/events"])
-async def test_the_stream_ends_with_its_session(running, monkeypatch, path):
+@pytest.mark.parametrize("environment", ["live", "test"])
+async def test_the_stream_ends_with_its_session(running, monkeypatch, environment):
     monkeypatch.setattr("terminal_bridge.api.live_feed.HEARTBEAT_SECONDS", 0.1)
     host, other = await a_person(running, "host"), await a_person(running, "host", "Karim")
-    mine, theirs = await listen(host, path), await listen(other, path)
+    page = f"{environment}!{TONIGHT}!"
+    mine, theirs = await listen(host, page), await listen(other, page)
 
     await host.post("/portal/sign-out")
 
     await mine.until("revoked")
+    assert (await mine.next()).kind == "over"
     assert await mine.next() is None
     await seat(running)
-    if path.startswith("/portal"):
+    if environment == "live":
         await theirs.until("row")
     theirs.response.close()
 
@@ -197,5 +202,51 @@ async def test_nothing_of_the_evening_is_told_to_a_session_that_is_over(running,
 
     await seat(running, date="2026-11-29", access_code=None)
 
-    assert (await events.next()).kind == "revoked"
+    assert [(await events.next()).kind for _ in range(2)] == ["revoked", "over"]
     assert await events.next() is None
+
+
+async def test_one_stream_tells_each_page_what_concerns_it_and_what_it_has_missed(running, host):
+    before = running.live.feed.position
+    missed = await seat(running, date="2026-12-24", access_code=None)
+    events = await listen(host, f"live!{TONIGHT}!", f"live!2026-12-24!{before}", f"test!{TONIGHT}!")
+    assert (await events.until("row")).data["reservation"] == missed.id
+
+    seated = await seat(running)
+    other = await seat(running, date="2026-12-24", table="T2", access_code=None)
+
+    told = [await events.until("row"), await events.until("row")]
+    assert [(each.to, each.data["reservation"]) for each in told] == [
+        ("0", seated.id), ("1", other.id),
+    ]  # fmt: skip
+    events.response.close()
+
+
+@pytest.mark.parametrize("kept", ["session", "terminal"])
+async def test_a_page_without_its_own_cookie_hears_nothing_and_the_other_goes_on(running, kept):
+    host = await a_person(running, "host")
+    _, token = await running.live.database.write(issue_terminal, "Porte 1")
+    cookie = host.headers["Cookie"]
+    if kept == "terminal":
+        cookie = f"__Host-venuebox-terminal={token}"
+    pages = [("page", "b!live!2026-11-21!"), ("page", "d!live!door!"), ("page", "e!test!door!")]
+    mine, refused = {"session": ("b", {"d", "e"}), "terminal": ("d", {"b", "e"})}[kept]
+
+    response = await running.client.get("/live", params=pages, headers={"Cookie": cookie})
+    events = Ear(response)
+
+    assert {(await events.next()).to for _ in refused} == refused
+    await seat(running)
+    told = await events.until("row" if kept == "session" else "change")
+    assert told.to == mine
+    response.close()
+
+
+@pytest.mark.parametrize(
+    ("pages", "status"),
+    [(["a!live!2026-11-21!", "b!live!door!"], 401), ([], 400), (["a!live!2026-11-21"], 400),
+     (["a!other!door!"], 400), (["a!live!door!"] * 65, 400)],
+)  # fmt: skip
+async def test_a_stream_without_rights_or_for_no_pages_is_refused(running, pages, status):
+    async with running.client.get("/live", params=[("page", page) for page in pages]) as response:
+        assert response.status == status

@@ -11,11 +11,12 @@ SOON = 20.0  # seconds: a busy machine may take its time, a lost event never com
 
 @dataclass
 class Heard:
-    """One event: its kind, its id and its data."""
+    """One event: its kind, its id, its data, and the page that it is for in a shared stream."""
 
     kind: str
     position: str
     data: dict[str, Any] = field(default_factory=dict)
+    to: str = ""
 
 
 class Ear:
@@ -38,6 +39,9 @@ class Ear:
                 if "event" in members:
                     data = json.loads(members["data"])
                     return Heard(members["event"], self.position, data)
+                if "data" in members:  # the stream that a browser's pages share
+                    told = json.loads(members["data"])
+                    return Heard(told["kind"], told["id"], told["data"], told["to"])
 
     async def until(self, kind: str) -> Heard:
         """The next event of that kind; those before it are passed over."""

@@ -21,7 +21,8 @@ def create(box, what, *more, environment="live"):
 def test_a_key_has_the_form_of_its_environment_and_every_scope(box, environment):
     created = create(box, "key", environment=environment)
 
-    assert set(created) == {"id", "key", "scopes"}
+    assert set(created) == {"id", "name", "environment", "key", "scopes"}
+    assert created["environment"] == environment
     assert re.fullmatch(rf"svc_{environment}_[0-9a-f]{{48}}", created["key"])
     assert created["scopes"] == list(SCOPES)
 

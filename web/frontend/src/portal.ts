@@ -10,6 +10,7 @@ import {
 import { dragTables } from "./portal/table_order";
 import { followBoard } from "./portal/tonight";
 import { keepUnsavedInput, restoreOtherForms } from "./portal/unsaved_input";
+import { showWaiting } from "./portal/waiting";
 
 closeMenus();
 copyOnClick();
@@ -27,3 +28,4 @@ labelDates();
 showFlashOnce();
 showNetworkErrors();
 preventDoubleSubmit();
+showWaiting();

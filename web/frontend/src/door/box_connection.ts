@@ -1,4 +1,5 @@
 /** The connection to the box. It reconnects, sends queued scans, and follows the event feed. */
+import { LiveFeed, type Told } from "../shared/live_feed";
 import { BoxUnreachable, NotPaired, Refused, type Synced } from "./box";
 import type { DoorState } from "./door_state";
 import type { Conflict, FirstCheckIn, Guest, Queued } from "./types";
@@ -9,7 +10,6 @@ const REFRESH_MS = 60_000;
 const REFRESH_DELAY_MS = 400;
 const BATCH = 50;
 const MALFORMED = "VALIDATION_ERROR";
-const FEED_EVENTS = ["check-in", "change", "conflict", "totals", "revoked", "reset"] as const;
 
 interface FeedEvent {
   evening?: string;
@@ -21,7 +21,7 @@ interface FeedEvent {
 }
 
 export class BoxConnection {
-  private feed: EventSource | null = null;
+  private feed: LiveFeed | null = null;
   private retryTimer = 0;
   private refreshTimer = 0;
   private refreshInterval = 0;
@@ -56,7 +56,6 @@ export class BoxConnection {
   stop(): void {
     this.stopped.abort();
     this.feed?.close();
-    this.feed = null;
     this.doorState.isOnline = false;
     clearInterval(this.refreshInterval);
     clearTimeout(this.retryTimer);
@@ -111,7 +110,6 @@ export class BoxConnection {
   /** Switch to offline mode and retry. */
   private disconnect(): void {
     this.feed?.close();
-    this.feed = null;
     this.setOnline(false);
     this.retryLater();
   }
@@ -227,30 +225,21 @@ export class BoxConnection {
   }
 
   private listen(): void {
-    if (this.feed || this.isStopped) return;
-    const after = this.lastEvent ? `?after=${encodeURIComponent(this.lastEvent)}` : "";
-    const feed = new EventSource(`${this.doorState.box.base}/events${after}`);
-    this.feed = feed;
-    feed.onopen = () => {
-      this.attempts = 0;
-    };
-    // Close the feed and call connect(), which notices if the token is revoked (401). EventSource
-    // would reconnect on its own, but would not report the 401.
-    feed.onerror = () => {
-      feed.close();
-      this.feed = null;
-      this.retryLater();
-    };
-    for (const name of FEED_EVENTS) {
-      feed.addEventListener(name, (event) => void this.onFeedEvent(name, event));
-    }
+    if (this.isStopped) return;
+    this.feed ??= new LiveFeed(`${this.doorState.environment}!door`, this.lastEvent, {
+      told: (told) => void this.receive(told),
+      open: () => {
+        this.attempts = 0;
+      },
+      lost: () => this.retryLater(), // connect() notices if the token is revoked (401)
+    });
+    this.feed.follow();
   }
 
-  private async onFeedEvent(
-    name: (typeof FEED_EVENTS)[number], message: MessageEvent,
-  ): Promise<void> {
-    if (name === "revoked") return this.doorState.listeners.unpaired(true);
-    const event = JSON.parse(message.data as string) as FeedEvent;
+  private async receive({ kind, id, data }: Told): Promise<void> {
+    if (this.isStopped) return;
+    if (kind === "revoked") return this.doorState.listeners.unpaired(true);
+    const event = data as FeedEvent;
     const guest = event.reservation ?? null;
     if (guest) {
       const { scanId, admitted = 0, firstCheckIn = null } = event;
@@ -260,11 +249,11 @@ export class BoxConnection {
       this.doorState.updateGuest(guest);
       this.doorState.firstCheckIns.record(guest.id, event.firstCheckIn);
     }
-    if (name === "conflict" && event.conflict) await this.reportConflict(event.conflict, guest);
-    this.lastEvent = message.lastEventId;
+    if (kind === "conflict" && event.conflict) await this.reportConflict(event.conflict, guest);
+    this.lastEvent = id;
     await this.doorState.storage.put("lastEvent", this.lastEvent);
     const isAnother = event.evening !== undefined && event.evening !== this.doorState.me?.evening;
-    if (name === "change" || name === "reset" || isAnother) {
+    if (kind === "change" || kind === "reset" || isAnother) {
       clearTimeout(this.refreshTimer);
       this.refreshTimer = setTimeout(() => this.refresh(), REFRESH_DELAY_MS);
     }

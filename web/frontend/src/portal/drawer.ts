@@ -5,6 +5,7 @@ import htmx from "htmx.org";
 
 import { hideUnreachable, showUnreachable } from "./forms";
 import { hasUnsavedInput, restoreUnsavedInput, saveUnsavedInput } from "./unsaved_input";
+import { ask } from "./waiting";
 
 let openId = "";
 
@@ -46,7 +47,7 @@ function drawer(): HTMLElement | null {
 
 async function open(reservation: string, address: string): Promise<void> {
   openId = reservation;
-  const request = fetch(`${address}?part=1`, { headers: { "HX-Request": "true" } });
+  const request = ask(`${address}?part=1`, { headers: { "HX-Request": "true" } });
   const answer = await request.catch(() => null);
   const text = await answer?.text().catch(() => null);
   if (!answer || text === null || text === undefined) {

@@ -1,6 +1,7 @@
 // Submit forms only once, show refusals beside the field, and report an unreachable box.
 
 import { keepOtherForms } from "./unsaved_input";
+import { ask } from "./waiting";
 
 // Double submits. A form is not sent again until its response arrives or the timeout passes.
 
@@ -68,7 +69,7 @@ async function send(form: HTMLFormElement): Promise<void> {
   const texts = [...new FormData(form)].map(([name, value]) => [name, String(value)]);
   const body = new URLSearchParams(texts);
   const headers = { "HX-Request": "true", Accept: "text/html" };
-  const answer = await fetch(form.action, { method: "POST", body, headers }).catch(() => null);
+  const answer = await ask(form.action, { method: "POST", body, headers }).catch(() => null);
   const text = await answer?.text().catch(() => null);
   pending.delete(form);
   if (!answer || typeof text !== "string") return showUnreachable();

@@ -1,8 +1,10 @@
 // Update the evening board live. The box reports which rows changed, and only those are fetched.
 
+import { LiveFeed, type Told } from "../shared/live_feed";
 import { fold } from "../shared/text_folding";
 import { refreshDrawer } from "./drawer";
 import { whenNothingUnsaved } from "./unsaved_input";
+import { ask } from "./waiting";
 
 const BATCH_MS = 40;
 const RETRY_MS = 2000;
@@ -42,51 +44,47 @@ class LiveBoard {
   private readonly date: string;
   private readonly waiting = new Set<string>();
   private timer: number | undefined;
-  private source: EventSource | undefined;
+  private readonly feed: LiveFeed;
 
   constructor(private readonly board: HTMLTableElement) {
     this.base = board.dataset["board"] ?? "";
     this.date = board.dataset["date"] ?? "";
-    window.addEventListener("pagehide", () => this.source?.close());
+    const environment = this.base.startsWith("/test/") ? "test" : "live";
+    const notice = document.querySelector<HTMLElement>("[data-live]");
+    this.feed = new LiveFeed(`${environment}!${this.date}`, board.dataset["position"] ?? "", {
+      told: (told) => this.receive(told),
+      open: () => notice?.setAttribute("hidden", ""),
+      lost: () => {
+        notice?.removeAttribute("hidden");
+        window.setTimeout(() => void this.reconnect(), RETRY_MS);
+      },
+    });
   }
 
   follow(): void {
-    const query = new URLSearchParams({
-      date: this.date,
-      after: this.board.dataset["position"] ?? "",
-    });
-    const source = new EventSource(`${this.base}/events?${query}`);
-    this.source = source;
-    const notice = document.querySelector<HTMLElement>("[data-live]");
-    source.addEventListener("open", () => notice?.setAttribute("hidden", ""));
-    source.addEventListener("error", () => {
-      notice?.removeAttribute("hidden");
-      const isClosed = source.readyState === EventSource.CLOSED;
-      if (isClosed) window.setTimeout(() => void this.reconnect(), RETRY_MS);
-    });
-    source.addEventListener("row", (event) => {
-      const change = JSON.parse((event as MessageEvent<string>).data) as RowChange;
-      if (change.reservation) this.refreshRowsOf(change.reservation);
-      if (change.table) this.refreshRow(change.table);
-      if (change.reservation) refreshDrawer(change.reservation, change.version ?? 0);
-    });
-    source.addEventListener("reset", () => this.reloadPage());
-    source.addEventListener("revoked", () => window.location.reload());
+    this.feed.follow();
   }
 
-  /**
-   * Connect again. EventSource does not do so by itself after an answer such as 502, or if the
-   * session has ended; then show the sign-in page.
-   */
+  private receive({ kind, data }: Told): void {
+    if (kind === "reset") this.reloadPage();
+    if (kind === "revoked") window.location.reload();
+    if (kind !== "row") return;
+    const change = data as RowChange;
+    if (change.reservation) this.refreshRowsOf(change.reservation);
+    if (change.table) this.refreshRow(change.table);
+    if (change.reservation) refreshDrawer(change.reservation, change.version ?? 0);
+  }
+
+  /** Follow again. If the session has ended, show the sign-in page. */
   private async reconnect(): Promise<void> {
     const answer = await this.fetchRows([]).catch(() => null);
     if (answer?.status === 401) window.location.reload();
-    else this.follow();
+    else this.feed.follow();
   }
 
   private fetchRows(tables: readonly string[]): Promise<Response> {
     const query = new URLSearchParams({ date: this.date, tables: tables.join(",") });
-    return fetch(`${this.base}/rows?${query}`, { headers: { "HX-Request": "true" } });
+    return ask(`${this.base}/rows?${query}`, { headers: { "HX-Request": "true" } });
   }
 
   /** Refresh the rows that still show the reservation. It may have moved to another table. */
