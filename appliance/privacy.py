@@ -48,6 +48,8 @@ _ERASE = (
        WHERE reservation_id = :id""",
     "UPDATE scan_log SET reason = NULL WHERE reservation_id = :id AND reason IS NOT NULL",
     "DELETE FROM claim WHERE reservation_id = :id",
+    """UPDATE booking_request SET request_hash = NULL
+       WHERE reservation_seq = (SELECT seq FROM reservation WHERE id = :id)""",
     "UPDATE erasure_request SET done_at = :now WHERE reservation_id = :id AND done_at IS NULL",
 )
 _PERSONAL = """(customer_name IS NOT NULL OR customer_email IS NOT NULL
@@ -270,8 +272,8 @@ def erase_again(tx: Transaction, reservation_ids: Sequence[str]) -> int:
 def _erase(tx: Transaction, reservation_id: str, actor: str) -> None:
     address = get_reservation(tx, reservation_id).customer_email
     update_reservation(
-        tx, reservation_id, customer_name=None, customer_email=None, customer_phone=None,
-        notes=None, request_hash=None,
+        tx, reservation_id,
+        customer_name=None, customer_email=None, customer_phone=None, notes=None,
     )  # fmt: skip
     if address is not None:
         forget_no_reminders(tx, address)

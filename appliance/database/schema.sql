@@ -90,7 +90,7 @@ CREATE TABLE reservation (
     table_id TEXT NOT NULL REFERENCES venue_table (id),
     date TEXT NOT NULL CHECK (date GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]'),
     slot TEXT CHECK (slot GLOB '[0-2][0-9]:[0-5][0-9]'),  -- null holds the whole evening
-    starts INTEGER NOT NULL,         -- minutes after midnight of date: the interval held,
+    starts INTEGER NOT NULL,         -- minutes after midnight of date: the interval asked for,
     ends INTEGER NOT NULL,           -- [starts, ends); the whole evening is [0, 2880)
     guests INTEGER NOT NULL CHECK (guests >= 1),
     customer_name TEXT,              -- name, contacts and notes are erased after the evening
@@ -111,57 +111,63 @@ CREATE TABLE reservation (
     cancelled_at INTEGER,
     expires_at INTEGER,              -- of an unanswered request
     external_ref TEXT,
-    lineage TEXT,                    -- of the key that created it, or staff:<id> for a sent form
-    idempotency_key TEXT,
-    request_hash BLOB,               -- SHA-256 of the parsed request
-    issued_code TEXT,                -- the code as first answered, kept for replays
-    email_outcome TEXT,              -- sent, failed, skipped; null while the first answer waits
     late_at INTEGER,                 -- since when staff know that the party comes late
     -- 1: the door is asked for special attention.
     vip INTEGER NOT NULL DEFAULT 0 CHECK (vip IN (0, 1)),
-    body_mismatches INTEGER NOT NULL DEFAULT 0,  -- replays whose body was another
     CHECK (starts < ends)
 ) STRICT;
 
-CREATE UNIQUE INDEX reservation_replay ON reservation (lineage, idempotency_key)
-    WHERE idempotency_key IS NOT NULL;
-
--- Who holds a table on a date. Two holders cannot even start together.
-CREATE UNIQUE INDEX reservation_hold ON reservation (date, table_id, starts)
-    WHERE status NOT IN ('cancelled', 'declined');
-
 -- The order of the list (docs/decisions/availability.md): whole evenings first, as null sorts before text.
 CREATE INDEX reservation_list ON reservation (date, slot, created_at, id);
-
 CREATE INDEX reservation_request ON reservation (expires_at) WHERE status = 'requested';
-CREATE INDEX reservation_open ON reservation (date) WHERE status = 'confirmed';
--- Who may be sent a reminder; those of a partner that writes to its guests itself are not in it.
-CREATE INDEX reservation_remind ON reservation (date, starts)
-    WHERE status = 'confirmed' AND customer_email IS NOT NULL AND checked_in_at IS NULL
-        AND (source <> 'partner' OR email_outcome IS NOT 'skipped');
+CREATE INDEX reservation_open ON reservation (date, starts) WHERE status = 'confirmed';
 CREATE INDEX reservation_code ON reservation (date) WHERE access_code IS NOT NULL;
-CREATE INDEX reservation_mismatch ON reservation (created_at) WHERE body_mismatches > 0;
 
--- First come, first served, even if the code above forgot to look.
-CREATE TRIGGER reservation_hold_insert BEFORE INSERT ON reservation
-WHEN NEW.status NOT IN ('cancelled', 'declined')
+-- How a reservation was asked for, which answers the same request again.
+CREATE TABLE booking_request (
+    reservation_seq INTEGER PRIMARY KEY REFERENCES reservation (seq),
+    lineage TEXT,                    -- of the partner's key, guest, or staff:<id> for a sent form
+    idempotency_key TEXT,
+    request_hash BLOB,               -- SHA-256 of the parsed request; erased with the guest
+    issued_code TEXT,                -- the access code as first answered
+    email_outcome TEXT               -- null while the first answer waits for the mail server
+        CHECK (email_outcome = 'sent' OR email_outcome = 'failed' OR email_outcome = 'skipped'),
+    body_mismatches INTEGER NOT NULL DEFAULT 0  -- replays whose body was another
+) STRICT;
+CREATE UNIQUE INDEX booking_request_replay ON booking_request (lineage, idempotency_key)
+    WHERE idempotency_key IS NOT NULL;
+
+-- Who holds a table: availability and conflicts are read here and nowhere else. A reservation has
+-- a row for each of its tables, from the booking until it is cancelled or declined.
+CREATE TABLE hold (
+    date TEXT NOT NULL CHECK (date GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]'),
+    table_id TEXT NOT NULL REFERENCES venue_table (id),
+    starts INTEGER NOT NULL,         -- minutes after midnight of date: the interval held,
+    ends INTEGER NOT NULL,           -- [starts, ends); the whole evening is [0, 2880)
+    reservation_seq INTEGER REFERENCES reservation (seq),  -- null: held for a while only
+    expires_at INTEGER,              -- of a hold without a reservation
+    source TEXT NOT NULL CHECK (source = 'partner' OR source = 'platform' OR source = 'manual'),
+    PRIMARY KEY (date, table_id, starts),
+    CHECK (starts < ends),
+    CHECK ((reservation_seq IS NULL) = (expires_at IS NOT NULL))
+) STRICT, WITHOUT ROWID;
+
+-- First come, first served, even if the code forgot to look.
+CREATE TRIGGER hold_insert BEFORE INSERT ON hold
 BEGIN
     SELECT RAISE (ABORT, 'table_taken') WHERE EXISTS (
-        SELECT 1 FROM reservation
+        SELECT 1 FROM hold
         WHERE date = NEW.date AND table_id = NEW.table_id
-            AND status NOT IN ('cancelled', 'declined')
             AND starts < NEW.ends AND NEW.starts < ends);
 END;
 
-CREATE TRIGGER reservation_hold_update
-BEFORE UPDATE OF status, date, table_id, starts, ends ON reservation
-WHEN NEW.status NOT IN ('cancelled', 'declined')
+CREATE TRIGGER hold_update BEFORE UPDATE OF date, table_id, starts, ends ON hold
 BEGIN
     SELECT RAISE (ABORT, 'table_taken') WHERE EXISTS (
-        SELECT 1 FROM reservation
+        SELECT 1 FROM hold
         WHERE date = NEW.date AND table_id = NEW.table_id
-            AND status NOT IN ('cancelled', 'declined')
-            AND starts < NEW.ends AND NEW.starts < ends AND seq <> OLD.seq);
+            AND starts < NEW.ends AND NEW.starts < ends
+            AND (date, table_id, starts) <> (OLD.date, OLD.table_id, OLD.starts));
 END;
 
 -- What happened to a reservation, by whom: the portal's history.

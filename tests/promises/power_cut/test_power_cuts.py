@@ -108,9 +108,8 @@ def weaken(connection):
 
 
 def disarm(connection):
-    for name in ("reservation_hold_insert", "reservation_hold_update"):
+    for name in ("hold_insert", "hold_update"):
         connection.execute(f"DROP TRIGGER IF EXISTS {name}")
-    connection.execute("DROP INDEX IF EXISTS reservation_hold")
 
 
 @pytest.mark.parametrize(

@@ -213,6 +213,7 @@ def _of_facts(connection, facts):
         id_: (code, status, arrived, at)
         for id_, code, status, arrived, at in connection.execute(
             "SELECT id, issued_code, status, arrived, checked_in_at FROM reservation"
+            " JOIN booking_request ON reservation_seq = seq"
         )
     }
     for id_, code in facts.granted.items():
@@ -247,3 +248,8 @@ def _of_tables(connection):
     )
     for one, other in twice:
         yield f"I2: {one} and {other} hold one table"
+    wanted = """SELECT seq, date, table_id, starts, ends FROM reservation
+                WHERE status <> 'cancelled' ORDER BY seq"""
+    held = "SELECT reservation_seq, date, table_id, starts, ends FROM hold ORDER BY 1"
+    if list(connection.execute(wanted)) != list(connection.execute(held)):
+        yield "I2: the holds are not those of the reservations"
