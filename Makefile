@@ -18,7 +18,7 @@ BUNDLE   := web/static/.built
 
 # The folders are listed too: their time changes when a file is taken away. docs/ has its slash
 # because docs is a target.
-SOURCES  := $(FRONTEND)/build.mjs $(FRONTEND)/tsconfig.json \
+SOURCES  := $(FRONTEND)/build.mjs $(FRONTEND)/tsconfig.json appliance/core/folding.json \
             $(shell find $(FRONTEND)/src $(FRONTEND)/styles docs/ 2>/dev/null)
 
 # A network that hangs must not hang the build. macOS has no timeout of its own.

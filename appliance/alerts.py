@@ -59,10 +59,7 @@ def drop_alerts(tx: Transaction, names: Collection[str]) -> None:
 
 log = logging.getLogger(__name__)
 
-CLOCK_LEAPT = "clock_leapt"  # kept across restarts, because a restart does not correct the clock
 OFFLINE = "box_offline"
-CLOCK_HELD = "clock_held"
-CLOCK_UNCONFIRMED = "clock_unconfirmed"
 UNWRITTEN = "unwritten_outcomes"
 ENDPOINT_FAILING = "endpoint_failing"
 ENDPOINT_BLOCKED = "endpoint_blocked"
@@ -71,7 +68,7 @@ RECEIVER_CLOCK = "receiver_clock"
 SKEW_WARNING_S = 60
 
 # Alerts about the running process, which are cleared when it ends.
-_OF_THE_PROCESS = (OFFLINE, CLOCK_HELD, CLOCK_UNCONFIRMED, UNWRITTEN)
+_OF_THE_PROCESS = (OFFLINE, UNWRITTEN)
 # Alerts about webhook endpoints.
 _OF_ENDPOINTS = (ENDPOINT_FAILING, ENDPOINT_BLOCKED, RECEIVER_CLOCK)
 
@@ -106,7 +103,6 @@ class Alerts:
         self._level = level
         self._active: dict[_Key, Alert] = {}
         self._changed: dict[_Key, None] = {}
-        self._being_written: frozenset[_Key] = frozenset()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -116,20 +112,6 @@ class Alerts:
             self._active[key] = alert
             if alert.name in _OF_THE_PROCESS:
                 self._clear(key)
-
-    def was_taken_back(self, name: str) -> bool:
-        """Return whether the stored alert was deleted by an operator rather than by this object.
-
-        If so, delete it from memory too. Returns False if a change to the alert has not been
-        written yet.
-        """
-        key = (name, "")
-        if key not in self._active or key in self._changed or key in self._being_written:
-            return False
-        if any(alert.name == name for alert in self._database.peek(list_alerts)):
-            return False
-        del self._active[key]
-        return True
 
     def begin(self, name: str, sentence: str, subject: str = "") -> None:
         """Raise an alert, unless it is already active.
@@ -177,7 +159,6 @@ class Alerts:
         while self._changed:
             changes = {key: self._active.get(key) for key in self._changed}
             self._changed.clear()
-            self._being_written = frozenset(changes)
             try:
                 await self._database.write(_write_changes, changes)
             except Unavailable:
@@ -185,8 +166,6 @@ class Alerts:
                 break
             except Exception as error:  # noqa: BLE001 - these changes are lost, later ones are not
                 log_exception("alerts: write", error)
-            finally:
-                self._being_written = frozenset()
         self._task = None
 
 

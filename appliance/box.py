@@ -4,15 +4,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance.clock import BoxClock, Clock, ZoneDatabase
+from appliance.clock import DAY_MS, MINUTE_MS, BoxClock, ZoneDatabase
 from appliance.core.data_directory import DataDirectory
 from appliance.core.settings import Settings
 from appliance.core.tokens import EnvironmentName, Keyring, Tokens
+from appliance.database.connection import Reader, Transaction
 from appliance.database.database import Database
 from appliance.database.integrity import check_before_serving
 from appliance.database.migrate import migrate
 from appliance.door.live_feed import Feed
 from appliance.environment import Environment, Links, path_prefix
+from appliance.scheduler import Job
+from appliance.staff.audit_log import record_audit
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,7 @@ class Box:
     live: Environment
     test: Environment
     settings: Settings
-    clock: Clock
+    clock: BoxClock
     tokens: Tokens
     zones: ZoneDatabase
 
@@ -36,15 +39,13 @@ class Box:
         """The data directory with both databases."""
         return DataDirectory(self.live.database.path.parent)
 
-    @property
-    def machine_clock(self) -> Clock:
-        """The system clock without the box's corrections, for display."""
-        return self.clock.machine if isinstance(self.clock, BoxClock) else self.clock
+    def move(self, address: str, *others: str) -> None:
+        """Set the address used in new links, and the box's other addresses in the house.
 
-    def move(self, address: str) -> None:
-        """Set the address used in new links. Links already issued do not change."""
+        Links already issued do not change.
+        """
         for environment in self.environments:
-            environment.links.address = address
+            environment.links.address, environment.links.others = address, others
 
     def look_for_changes(self) -> None:
         """Notify the listeners of both databases that another process may have changed rows."""
@@ -64,7 +65,7 @@ def open_box(
     settings: Settings,
     *,
     address: str,
-    clock: Clock,
+    clock: BoxClock,
     tokens: Tokens,
     zones: ZoneDatabase,
     on_broken: Callable[[BaseException], None] | None = None,
@@ -94,4 +95,46 @@ def open_box(
             feed=Feed(database),
         )
 
-    return Box(environment("live"), environment("test"), settings, clock, tokens, zones)
+    box = Box(environment("live"), environment("test"), settings, clock, tokens, zones)
+    newest = box.live.database.peek(find_heartbeat)
+    if newest is not None:
+        clock.believe(newest)
+    return box
+
+
+def find_heartbeat(reader: Reader) -> int | None:
+    """Return the newest instant of this database that was believed, in ms since 1970, or None."""
+    return reader.one(int, "SELECT at FROM heartbeat")
+
+
+def write_heartbeat(tx: Transaction, *, is_believed: bool = True) -> None:
+    """Write to the database, and unless `is_believed` is False, store the time as believed."""
+    sql = """INSERT INTO heartbeat (id, at) VALUES (1, :now)
+             ON CONFLICT (id) DO UPDATE SET at = iif(:is_believed, :now, at)"""
+    tx.execute(sql, {"now": tx.now, "is_believed": is_believed})
+
+
+def confirm_clock(tx: Transaction, actor: str) -> None:
+    """Store that the machine's clock is right. `actor` has the same format as in `record_audit`."""
+    write_heartbeat(tx)
+    record_audit(tx, actor, "clock_confirmed")
+
+
+def heartbeat_job(database: Database) -> Job:
+    """Return the job that writes a heartbeat once a day, and soon after something was stored."""
+
+    def next_due(reader: Reader) -> int:
+        sql = """SELECT max(at) FROM (
+                     SELECT * FROM (SELECT at FROM scan_log ORDER BY seq DESC LIMIT 1) UNION ALL
+                     SELECT * FROM (SELECT at FROM history ORDER BY seq DESC LIMIT 1))
+                 WHERE at <= :now"""
+        newest = reader.value(sql, {"now": reader.now}) or 0
+        stored = find_heartbeat(reader) or 0
+        if stored > reader.now:  # a time server set the clock back
+            return 0
+        return stored + (MINUTE_MS if newest > stored else DAY_MS)
+
+    async def run() -> None:
+        await database.write(write_heartbeat)
+
+    return Job("heartbeat", database, next_due, run, needs_clock=True)

@@ -1,19 +1,8 @@
-"""Time: the system clock, time zones, and whether the system clock can be trusted.
-
-A wrong clock causes damage that cannot be undone: data expires early and receivers refuse
-signatures. The system clock is trusted if it is no earlier than a time known to be in the past,
-and either the kernel reports it as synchronised or nothing has contradicted it for ten minutes.
-After an unconfirmed clock step, the box derives the time from the uptime, because with a wrong time
-it would refuse tonight's guests. Timestamps that other systems verify, such as those in signatures,
-use the system clock.
-"""
+"""Time: the machine's clock, what the box believes of it, timers, and time zones."""
 
 import asyncio
 import contextlib
 import ctypes
-import logging
-import os
-import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -24,8 +13,6 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
-import apsw
 
 from appliance.core.errors import OperatorError
 
@@ -58,6 +45,112 @@ class SystemClock:
 
     def monotonic(self) -> float:  # noqa: D102 - documented in Clock
         return time.monotonic()
+
+
+_TIME_ERROR, _STA_UNSYNC = 5, 0x40
+
+
+def kernel_is_synchronised() -> bool:
+    """Return whether the kernel reports the clock as synchronised. False if it does not say.
+
+    Calls adjtimex(2), which needs no privileges.
+    """
+    # In struct timex, `status` comes after `modes` (padded to the size of a long) and four longs.
+    timex = (ctypes.c_long * 64)()
+    state = ctypes.CDLL(None).adjtimex(ctypes.byref(timex))
+    status = ctypes.c_int.from_address(ctypes.addressof(timex) + 5 * ctypes.sizeof(ctypes.c_long))
+    return state not in {-1, _TIME_ERROR} and not status.value & _STA_UNSYNC
+
+
+FAR_AHEAD_MS = 40 * DAY_MS
+_STEP_MS = 1_000  # smaller steps result from ordinary time synchronisation
+
+
+class BoxClock:
+    """The clock of a box: the machine's, unless that is earlier than what the box has seen.
+
+    A clock that the kernel calls synchronised is believed. Another one that is earlier than the
+    newest believed instant counts on from that instant. One that is more than 40 days later is
+    used, but not believed: nothing may be erased or expire by it.
+    """
+
+    def __init__(self, machine: Clock, synchronised: Callable[[], bool]) -> None:
+        """`machine` also gives the time of signatures, which other systems check.
+
+        `synchronised` is `kernel_is_synchronised`.
+        """
+        self.machine = machine
+        self.synchronised = synchronised
+        self.believe(machine.now())
+
+    def believe(self, instant: int) -> None:
+        """Count on from `instant` (ms since 1970): the newest stored one, or what a person says."""
+        self._newest = instant, self.machine.monotonic()
+
+    def now(self) -> int:
+        """Return the box's time in ms since 1970."""
+        return max(self._read())
+
+    def monotonic(self) -> float:
+        """Return the machine's monotonic clock, in seconds."""
+        return self.machine.monotonic()
+
+    def is_believed(self) -> bool:
+        """Whether data may be erased or expire by this clock."""
+        now, newest = self._read()
+        return now <= newest + FAR_AHEAD_MS
+
+    def _read(self) -> tuple[int, int]:
+        """Return the machine's time and the newest believed instant, both in ms since 1970."""
+        instant, since = self._newest
+        newest = instant + round((self.machine.monotonic() - since) * 1000)
+        now = self.machine.now()  # last: a delay must not make the clock look set back
+        if newest - _STEP_MS <= now <= newest + FAR_AHEAD_MS or self.synchronised():
+            self.believe(now)
+            return now, now
+        return now, newest
+
+
+class Cancellable(Protocol):
+    """A timer that has been set."""
+
+    def cancel(self) -> None:
+        """Do not call back."""
+        ...
+
+
+# Calls back once after this many seconds.
+CallLater = Callable[[float, Callable[[], None]], Cancellable]
+_LOOK_SECONDS = 60.0
+
+
+class Alarm:
+    """Calls back after `seconds`, or up to a minute after the clock was set ahead by as much.
+
+    The same holds if the machine slept: the event loop's timers notice neither. Create it in the
+    running loop.
+    """
+
+    def __init__(self, clock: Clock, seconds: float, callback: Callable[[], None]) -> None:
+        self._clock = clock
+        self._callback = callback
+        self._loop = asyncio.get_running_loop()
+        self._at, self._wall = self._loop.time() + seconds, clock.now() + round(seconds * 1000)
+        self._wait()
+
+    def cancel(self) -> None:
+        """Do not call back."""
+        self._timer.cancel()
+
+    def _wait(self) -> None:
+        at = min(self._at, self._loop.time() + _LOOK_SECONDS)
+        self._timer = self._loop.call_at(at, self._look)
+
+    def _look(self) -> None:
+        if self._loop.time() >= self._at or self._clock.now() >= self._wall:
+            self._callback()
+        else:
+            self._wait()
 
 
 def parse_instant(text: str) -> int:
@@ -136,297 +229,3 @@ def _version_of(root: Traversable) -> str:
     except (OSError, UnicodeDecodeError, KeyError):
         return ""
     return first[2] if first[:2] == ["#", "version"] and len(first) == 3 else ""
-
-
-log = logging.getLogger(__name__)
-
-# The release date of the bundled SQLite. A clock that shows an earlier time is wrong.
-BUILT_AT = parse_instant(f"{apsw.sqlite3_sourceid()[:10]}T00:00:00Z")
-
-_STEP_MS = 1_000  # smaller steps result from ordinary time synchronisation
-_TOLERANCE_MS = 300_000  # clock difference that receivers tolerate (interface, section 6.3)
-_READING_MS, _READINGS = 100, 5
-_LONG_OFF_MS = 40 * DAY_MS  # a running box stores a timestamp more often than this
-
-# Returns whether the kernel reports the clock as synchronised.
-Synchronised = Callable[[], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class ClockMark:
-    """The stored state of the clock.
-
-    `at` is the latest confirmed instant, in ms since 1970. `offset` is the clock minus the uptime,
-    in ms, when the clock was last trusted. `boot` is the id of the boot to which `offset` applies.
-    """
-
-    at: int
-    boot: str
-    offset: int
-
-
-class BoxClock:
-    """Provides the box's time, and assesses whether the system clock can be trusted.
-
-    Thread-safe. Sets no timers and stores nothing. If `trusted` is False, `doubt` is the reason;
-    otherwise, `doubt` is a warning or empty. `stepped_far` is True if the clock stepped by more
-    than 300 s, or is far ahead of all stored data, and neither a time server nor an operator has
-    confirmed it. `steps` counts clock steps. `changes` is incremented whenever an assessment or an
-    operator changes one of these values.
-    """
-
-    def __init__(
-        self,
-        machine: Clock,
-        boot: str,
-        uptime: Callable[[], int],
-        synchronised: Synchronised,
-        grace_ms: int,
-    ) -> None:
-        """`uptime` returns the ms since the boot with the id `boot`.
-
-        The first grace period starts at uptime 0.
-        """
-        self.machine = machine
-        self._boot = boot
-        self._uptime = uptime
-        self._synchronised = synchronised
-        self.grace_ms = grace_ms
-        self._lock = threading.RLock()
-        self._past, self._past_uptime = BUILT_AT, uptime()
-        self._mark = 0
-        self._doubted_since = 0
-        self.stepped_far = False
-        self.changes = self.steps = 0
-        self._reset()
-
-    def _reset(self) -> None:
-        self.trusted, self.doubt = False, ""
-        self._offset: int | None = None
-        self._behind_since: int | None = None
-        self._confirmed = False
-        # The values of `_offset`, `_doubted_since` and `stepped_far` when the clock was last
-        # trusted, or None if it has not been trusted since the machine booted.
-        self._good: tuple[int, int, bool] | None = None
-
-    def remember(
-        self, mark: ClockMark | None, newest: int | None = None, *, stepped_far: bool = False
-    ) -> None:
-        """Restore the stored state.
-
-        `newest` is the latest timestamp in the database, in ms since 1970. The argument
-        `stepped_far` is the value from before the restart. Unless `mark` is from the current boot,
-        the attribute `stepped_far` is also set if the clock is over 40 days ahead of `newest`,
-        because the clock may have stepped while the box was off.
-        """
-        with self._lock:
-            self._reset()
-            self.stepped_far = stepped_far
-            if mark is not None:
-                self._mark, self._past = mark.at, max(self._past, mark.at)
-                if mark.boot == self._boot:
-                    self._offset, self._good = mark.offset, (mark.offset, 0, stepped_far)
-                    return
-            if newest is not None and self.machine.now() > newest + _LONG_OFF_MS:
-                self.stepped_far = True
-
-    def now(self) -> int:
-        """Return the time in ms since 1970. It is an estimate if the system clock is untrusted."""
-        with self._lock:
-            now, uptime = self.read()
-            if not self.trusted or self.was_set_by(now, uptime):
-                self.assess_at(now, uptime)
-            if self.trusted:
-                return now
-            if self._good is not None:
-                return uptime + self._good[0]
-            return max(now, self._past + uptime - self._past_uptime)
-
-    def monotonic(self) -> float:
-        """Return the system's monotonic clock, which never steps."""
-        return self.machine.monotonic()
-
-    def confirm(self) -> None:
-        """Clear `stepped_far`, because an operator has confirmed that the clock is right."""
-        with self._lock:
-            self.stepped_far = False
-            self.changes += 1
-            if self._good is not None:
-                self._good = (*self._good[:2], False)
-
-    @property
-    def mark(self) -> ClockMark | None:
-        """The state to store for the next start; None if the clock was never trusted.
-
-        If the clock was set since it was last trusted, this is the earlier, trusted state.
-        """
-        self.was_set()
-        return self._good and ClockMark(self._mark, self._boot, self._good[0])
-
-    @property
-    def grace_ends_at(self) -> int:
-        """The uptime (ms) at which the grace period ends."""
-        since = self._doubted_since if self._behind_since is None else self._behind_since
-        return since + self.grace_ms
-
-    def read(self) -> tuple[int, int]:
-        """Read the system clock and the uptime at the same moment. Returns both in ms.
-
-        If this takes more than 100 ms, because the machine stalled, both are read again. Otherwise,
-        the delay would look like a clock step.
-        """
-        for _ in range(_READINGS):
-            before, now, after = self._uptime(), self.machine.now(), self._uptime()
-            if after - before <= _READING_MS:
-                break
-        return now, after
-
-    def was_set(self) -> bool:
-        """Whether the clock has stepped by a second or more since it was last assessed."""
-        return self.was_set_by(*self.read())
-
-    def was_set_by(self, now: int, uptime: int) -> bool:
-        """Like `was_set`, but with the two values from an earlier call to `read`."""
-        with self._lock:
-            offset = now - uptime
-            if self._offset is None or abs(offset - self._offset) >= _STEP_MS:
-                return True
-            self._offset = offset
-            if self.trusted and self._good is not None:
-                self._good = offset, *self._good[1:]
-            if self._confirmed:  # a time server has confirmed it since its last step
-                self._mark = max(self._mark, now)
-            return False
-
-    def assess(self) -> None:
-        """Update `trusted`, `doubt` and `stepped_far`."""
-        self.assess_at(*self.read())
-
-    def assess_at(self, now: int, uptime: int) -> None:
-        """Update `trusted`, `doubt` and `stepped_far` from a result of `read`."""
-        with self._lock:
-            before = self.trusted, self.doubt, self.stepped_far
-            synchronised = self._synchronised()
-            offset = now - uptime
-            stepped = 0 if self._offset is None else offset - self._offset
-            self._offset = offset
-            if synchronised:
-                self.stepped_far = False
-            elif abs(stepped) > _TOLERANCE_MS:
-                if self._good is not None and abs(offset - self._good[0]) <= _TOLERANCE_MS:
-                    _, self._doubted_since, self.stepped_far = self._good
-                else:
-                    self._doubted_since, self.stepped_far = uptime, True
-            self.trusted, self.doubt = self._decide(now, uptime, synchronised=synchronised)
-            self._confirmed = self.trusted and synchronised
-            if self.trusted:
-                self._good = offset, self._doubted_since, self.stepped_far
-            was_stepped = abs(stepped) >= _STEP_MS
-            if was_stepped:
-                log.info("clock: stepped by %+.3f s", stepped / 1000)
-                self.steps += 1
-            self.changes += was_stepped or before != (self.trusted, self.doubt, self.stepped_far)
-
-    def _decide(self, now: int, uptime: int, *, synchronised: bool) -> tuple[bool, str]:
-        """Return the new values of `trusted` and `doubt`.
-
-        A clock that is earlier than the stored mark is trusted only after a time server has
-        confirmed it for the whole grace period.
-        """
-        if now < BUILT_AT:
-            return False, "it is earlier than the release date of this program"
-        behind = now < self._mark - _TOLERANCE_MS
-        if not (behind and synchronised):
-            self._behind_since = None
-        elif self._behind_since is None:
-            self._behind_since = uptime
-        if behind and not (synchronised and uptime >= self.grace_ends_at):
-            return False, "it is earlier than a time that this box has recorded"
-        if synchronised and behind:
-            self._behind_since, self._mark = None, now
-            return True, "the time server has set it back and still confirms it"
-        if synchronised:
-            self._mark = max(self._mark, now)
-            return True, ""
-        if uptime < self.grace_ends_at:
-            return False, "no time server has confirmed it since it was set or the machine started"
-        return True, "nothing confirms it. Connect the box to a time server."
-
-
-_TIME_ERROR, _STA_UNSYNC = 5, 0x40
-
-
-def kernel_is_synchronised() -> bool:
-    """Return whether the kernel reports the clock as synchronised. False if it does not say.
-
-    Calls adjtimex(2), which needs no privileges.
-    """
-    # In struct timex, `status` comes after `modes` (padded to the size of a long) and four longs.
-    timex = (ctypes.c_long * 64)()
-    state = ctypes.CDLL(None).adjtimex(ctypes.byref(timex))
-    status = ctypes.c_int.from_address(ctypes.addressof(timex) + 5 * ctypes.sizeof(ctypes.c_long))
-    return state not in {-1, _TIME_ERROR} and not status.value & _STA_UNSYNC
-
-
-_CLOCK_REALTIME = 0
-_TFD_TIMER_ABSTIME, _TFD_TIMER_CANCEL_ON_SET = 1, 2
-# Calls the callback in the running loop each time the clock is set. Returns a function that ends
-# these calls.
-WatchClockSteps = Callable[[Callable[[], None]], Callable[[], None]]
-
-_LATEST = (1 << (8 * ctypes.sizeof(ctypes.c_long) - 1)) - 1
-
-
-def watch_clock_steps(callback: Callable[[], None]) -> Callable[[], None]:
-    """Call `callback` in the running loop each time the clock is set.
-
-    Returns a function that ends these calls. If the kernel refuses the timer, `callback` is never
-    called, so users of this function must also compare the clock with the uptime.
-    """
-    libc = ctypes.CDLL(None)
-    timer = libc.timerfd_create(_CLOCK_REALTIME, os.O_NONBLOCK | os.O_CLOEXEC)
-    if timer < 0:
-        return lambda: None
-    loop = asyncio.get_running_loop()
-    # A struct itimerspec with no interval and the latest possible expiry.
-    times = (ctypes.c_long * 4)(0, 0, _LATEST, 0)
-
-    def arm() -> None:
-        flags = _TFD_TIMER_ABSTIME | _TFD_TIMER_CANCEL_ON_SET
-        libc.timerfd_settime(timer, flags, ctypes.byref(times), None)
-
-    def on_set() -> None:
-        with contextlib.suppress(OSError):  # ECANCELED means that the clock was set
-            os.read(timer, 8)
-        arm()
-        callback()
-
-    def stop() -> None:
-        loop.remove_reader(timer)
-        os.close(timer)
-
-    arm()
-    loop.add_reader(timer, on_set)
-    return stop
-
-
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-
-
-class SystemUptime:
-    """The uptime from CLOCK_BOOTTIME. `boot` is the kernel's id of this boot.
-
-    It includes suspended time, never steps, and is unaffected by a restart of the process.
-    """
-
-    def __init__(self) -> None:
-        self.boot = _BOOT_ID.read_text("ascii").strip()
-
-    def milliseconds(self) -> int:
-        """Return the uptime, rounded down so that no callback runs early."""
-        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
-
-    def call_at(self, milliseconds: int, callback: Callable[[], None]) -> asyncio.TimerHandle:
-        """Call `callback` in the event loop when the uptime reaches `milliseconds`."""
-        wait = max(0, milliseconds - self.milliseconds()) / 1000
-        return asyncio.get_running_loop().call_later(wait, callback)

@@ -1,6 +1,6 @@
 """One of the box's environments, live or test: its database, keys, settings and addresses."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from urllib.parse import urlsplit
 
@@ -16,12 +16,14 @@ class Links:
     """The base URLs of an environment, and the links made from them.
 
     `address` is the box's plain http URL on the local network; it changes when the network
-    assigns another address. `app_url` is the setting `server.app_url`.
+    assigns another address. `app_url` is the setting `server.app_url`. `others` are the box's URLs
+    in further networks, if it cannot tell which of them is the house's.
     """
 
     address: str
     app_url: str = ""
     prefix: str = ""
+    others: tuple[str, ...] = ()
 
     @property
     def base(self) -> str:
@@ -97,6 +99,13 @@ def terminal_base(links: Links, server: ServerSettings) -> str:
     return staff_base(links, server)
 
 
+def other_terminal_bases(links: Links, server: ServerSettings) -> list[str]:
+    """Return the base URLs for terminal links at the box's other addresses in the house."""
+    moved = (replace(links, address=address) for address in links.others)
+    bases = dict.fromkeys(terminal_base(each, server) for each in moved)
+    return [base for base in bases if base != terminal_base(links, server)]
+
+
 def public_base(links: Links, server: ServerSettings) -> str:
     """Return the public https base URL for staff.
 
@@ -111,9 +120,12 @@ def public_base(links: Links, server: ServerSettings) -> str:
 def trust_page(links: Links, base: str) -> str:
     """Return the URL of the page where staff install the box's certificate.
 
-    Returns `""` if the base URL `base` does not use that certificate.
+    It is plain http. Returns `""` if the base URL `base` does not use that certificate.
     """
-    return "" if base in {links.base, links.inside} else f"{links.address}/trust"
+    if base in {links.base, links.inside}:
+        return ""
+    is_plain = links.inside.startswith("http:")
+    return f"{links.inside.removesuffix(links.prefix) if is_plain else links.address}/trust"
 
 
 def own_version() -> str:

@@ -102,8 +102,3 @@ class SessionEnded:
     """A staff session has ended."""
 
     session_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class ClockConfirmed:
-    """An operator has confirmed that the machine's clock is right."""

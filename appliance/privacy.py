@@ -20,14 +20,15 @@ from urllib.parse import urlsplit
 import msgspec
 
 from appliance.clock import format_instant, optional_instant
+from appliance.core.email_addresses import email_key
 from appliance.core.errors import OperatorError
 from appliance.core.files import open_private, sync
+from appliance.core.phone_numbers import country_of, is_same
 from appliance.database.connection import Reader, Transaction
 from appliance.database.vacuum import wipe
 from appliance.environment import Environment
 from appliance.reservations.email_queue import forget_no_reminders
 from appliance.reservations.model import evening_is_over
-from appliance.reservations.request import plain_phone
 from appliance.reservations.rows import (
     add_history,
     get_reservation,
@@ -63,27 +64,19 @@ def find_reservations_of(reader: Reader, email: str | None, phone: str | None) -
     """
     found: list[str] = []
     if email is not None:
-        sql = """SELECT id FROM reservation WHERE lower(customer_email) = lower(:email)
-                 UNION SELECT reservation_id FROM email WHERE lower(recipient) = lower(:email)"""
-        found += [id_ for (id_,) in reader.rows(sql, {"email": email.strip()})]
+        wanted = email_key(email)
+        sql = """SELECT id, customer_email FROM reservation WHERE customer_email IS NOT NULL
+                 UNION SELECT reservation_id, recipient FROM email WHERE recipient IS NOT NULL"""
+        found += [id_ for id_, stored in reader.rows(sql) if email_key(stored) == wanted]
     if phone is not None:
-        sql = "SELECT id, customer_phone FROM reservation WHERE customer_phone IS NOT NULL"
-        found += [id_ for id_, stored in reader.rows(sql) if is_same_phone(phone, stored)]
+        country = country_of(get_venue(reader).time_zone)
+        sql = """SELECT id, customer_phone, customer_numbers FROM reservation
+                 WHERE customer_phone IS NOT NULL"""
+        found += [
+            id_ for id_, typed, numbers in reader.rows(sql)
+            if is_same(typed, (numbers or "").split(), phone, country)
+        ]  # fmt: skip
     return list(dict.fromkeys(found))
-
-
-def is_same_phone(first: str, second: str) -> bool:
-    """Whether both texts are forms of one phone number, such as `06…`, `+212 6…` and `002126…`."""
-    first, second = _digits(first), _digits(second)
-    if not first or not second:
-        return False
-    if first == second:
-        return True
-    for national, whole in ((first, second), (second, first)):
-        rest = national.lstrip("0")
-        if national.startswith("0") and len(rest) >= 6 and not whole.startswith("0"):
-            return whole.endswith(rest)
-    return False
 
 
 def find_past_guests(reader: Reader, last_evening: date, limit: int) -> list[str]:
@@ -127,12 +120,6 @@ def keep_existing(reader: Reader, reservation_ids: Collection[str]) -> list[str]
     """Return the ids in `reservation_ids` for which a reservation exists, in any order."""
     sql = "SELECT id FROM reservation WHERE id IN (SELECT value FROM json_each(:ids))"
     return [row[0] for row in reader.rows(sql, {"ids": json.dumps(list(reservation_ids))})]
-
-
-def _digits(text: str) -> str:
-    plain = plain_phone(text.replace("(0)", "")) or ""
-    digits = "".join(sign for sign in plain if sign.isdecimal())
-    return digits.removeprefix("00")
 
 
 LIST = "erasures.jsonl"

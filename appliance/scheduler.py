@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from appliance.clock import Clock
+from appliance.clock import Alarm, BoxClock, CallLater, Cancellable
 from appliance.core.errors import ApiError, OperatorError, log_exception
 from appliance.database.connection import Reader
 from appliance.database.database import Database
@@ -17,11 +17,11 @@ from appliance.database.database import Database
 log = logging.getLogger(__name__)
 
 _SETTLE_SECONDS = 1.0
+_UNBELIEVED_SECONDS = 60.0
 _DOUBLINGS = 11  # enough for the delay to grow from 2 s to more than an hour
 
 
 T = TypeVar("T")
-CallLater = Callable[[float, Callable[[], None]], asyncio.TimerHandle]
 
 
 @dataclass(slots=True, eq=False)
@@ -30,8 +30,10 @@ class Job:
 
     `next_due` is called in a reader thread. `run` is called only if `may_run` returns True, and
     never concurrently. A job that raises an exception, or is due again as soon as it ends, is
-    retried after `first_retry`. The delay then doubles each time, up to `longest_retry`. Call
-    `changed` when something other than a commit has changed the result of `next_due`.
+    retried after `first_retry`. The delay then doubles each time, up to `longest_retry`. Set
+    `needs_clock` if `run` erases or ends something by date: while the clock is not believed, it is
+    not called. Call `changed` when something other than a commit has changed the result of
+    `next_due`.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Job:
     may_run: Callable[[], bool] = lambda: True
     first_retry: float = 2.0  # in seconds
     longest_retry: float = 3600.0  # in seconds
+    needs_clock: bool = False
     changed: Callable[[], None] = lambda: None
     task: asyncio.Task[None] | None = None
     failures: int = 0
@@ -60,16 +63,16 @@ class Job:
 class Scheduler:
     """Runs jobs when they are due. One timer is set to the earliest due time.
 
-    After commits and calls to `wake`, all due times are read again, because they may have changed.
+    After commits, all due times are read again, because they may have changed.
     """
 
-    def __init__(self, clock: Clock, call_later: CallLater | None = None) -> None:
-        """`call_later` replaces the event loop's method in tests."""
+    def __init__(self, clock: BoxClock, call_later: CallLater | None = None) -> None:
+        """`call_later` replaces the timer in tests."""
         self._clock = clock
-        self._call_later = call_later
+        self._call_later: CallLater = call_later or partial(Alarm, clock)
         self._jobs: list[Job] = []
         self._databases: set[Database] = set()
-        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm: Cancellable | None = None
         self._settling = False
         self._looking: asyncio.Task[None] | None = None
         self._look_again = False
@@ -102,15 +105,6 @@ class Scheduler:
         """Wait until no job is running."""
         while tasks := self._tasks():
             await asyncio.wait(tasks)
-
-    def wake(self) -> None:
-        """Cancel all retry delays, and start the jobs that are due.
-
-        Call this after a clock step, and after the machine has been suspended.
-        """
-        for job in self._jobs:
-            job.reset()
-        self.look()
 
     def _on_change(self, job: Job) -> None:
         job.reset()
@@ -160,6 +154,8 @@ class Scheduler:
             return None
         now = self._clock.monotonic()
         due_at = max(now + (due - self._clock.now()) / 1000, job.not_before)
+        if due_at <= now and job.needs_clock and not self._clock.is_believed():
+            due_at = now + _UNBELIEVED_SECONDS
         if due_at > now:
             return due_at
         job.task = asyncio.get_running_loop().create_task(self._run(job), name=job.name)
@@ -197,8 +193,7 @@ class Scheduler:
             self._alarm.cancel()
             self._alarm = None
         if seconds is not None and self._running:
-            later = self._call_later or asyncio.get_running_loop().call_later
-            self._alarm = later(seconds, self.look)
+            self._alarm = self._call_later(seconds, self.look)
 
 
 async def run_in_daemon_thread(work: Callable[[], T]) -> T:

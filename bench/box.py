@@ -196,7 +196,6 @@ def _settings(receiver: Child) -> dict[str, str]:
         "VENUEBOX_API_UNAUTHENTICATED_PER_MINUTE": "100000000",
         "VENUEBOX_WEBHOOKS_ALLOW_NETWORKS": f"127.0.0.1:{receiver.port}",
         "VENUEBOX_WEBHOOKS_ALLOW_HTTP": "true",
-        "VENUEBOX_WEBHOOKS_CLOCK_GRACE_MINUTES": "0",
         "VENUEBOX_DOOR_EARLY_MINUTES": "1440",
         "VENUEBOX_BACKUP_EVERY_MINUTES": "0",
     }

@@ -24,7 +24,7 @@ from pages import code, fenced, page, plain, sentence, table
 
 from appliance.backup.catalogue import Record, write_record
 from appliance.box import Box, open_box
-from appliance.clock import SystemClock, newest_zone_database
+from appliance.clock import BoxClock, SystemClock, newest_zone_database
 from appliance.core.settings import Settings, describe_settings
 from appliance.core.settings_file import settings_example
 from appliance.core.tokens import Tokens
@@ -192,7 +192,7 @@ def meaning(example: str, name: str) -> str:
 
 async def ask_a_box() -> tuple[str, str]:
     with tempfile.TemporaryDirectory(prefix="venuebox-docs-") as scratch:
-        directory, clock = Path(scratch), SystemClock()
+        directory, clock = Path(scratch), BoxClock(SystemClock(), lambda: True)
         for name in ("live", "test"):
             migrate(directory / f"{name}.db", create=True)
         write_record(directory, Record(at=clock.now()))  # adds the backup's age to the metrics

@@ -1,12 +1,13 @@
 """A clock for tests and benchmarks."""
 
-from appliance.clock import parse_instant
+from appliance.clock import BoxClock, parse_instant
 
 
 class StoppedClock:
-    """A clock that changes only when it is set."""
+    """A clock that changes only when it is set. `synchronised` is what its kernel says of it."""
 
     def __init__(self, instant: str = "2026-11-21T19:00:00Z") -> None:
+        self.synchronised = True
         self.milliseconds = parse_instant(instant)
         self.seconds = 1000.0
 
@@ -24,3 +25,14 @@ class StoppedClock:
     def set(self, instant: str) -> None:
         """Set the wall clock to `instant`. The monotonic clock does not change."""
         self.milliseconds = parse_instant(instant)
+
+
+def box_clock(machine: StoppedClock) -> BoxClock:
+    """The clock of a box on the machine with this clock."""
+    return BoxClock(machine, lambda: machine.synchronised)
+
+
+def doubt(clock: BoxClock) -> None:
+    """Let the machine's clock be far ahead of what the box has seen; no time server confirms it."""
+    clock.machine.synchronised = False  # type: ignore[attr-defined]
+    clock.believe(0)

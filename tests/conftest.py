@@ -24,7 +24,7 @@ from appliance.core.tokens import Tokens
 from appliance.database.migrate import migrate
 from appliance.environment import Environment
 from tests.builders import a_key, furnish
-from tests.clocks import StoppedClock
+from tests.clocks import StoppedClock, box_clock
 from tests.late_connections import watch_event_loops
 from tests.ports import held_port
 
@@ -77,10 +77,10 @@ def clock() -> StoppedClock:
 
 @pytest.fixture
 def settings() -> Settings:
-    """Roomy limits; a test that is about a limit sets its own. Any clock will do."""
-    return with_settings(api={"rate_limit_per_minute": 100_000,
-                              "unauthenticated_per_minute": 100_000},
-                         webhooks={"clock_grace_minutes": 0})  # fmt: skip
+    """Roomy limits; a test that is about a limit sets its own."""
+    return with_settings(
+        api={"rate_limit_per_minute": 100_000, "unauthenticated_per_minute": 100_000}
+    )
 
 
 def with_settings(**sections: dict[str, Any]) -> Settings:
@@ -119,7 +119,7 @@ async def opened_box(
             MASTER_KEY,
             settings,
             address="https://box.example",
-            clock=clock,
+            clock=box_clock(clock),
             tokens=tokens or Tokens(),
             zones=newest_zone_database(),
         )

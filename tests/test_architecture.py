@@ -19,7 +19,7 @@ LAYERS = (
     {"appliance.database", "appliance.scheduler"},
     {"appliance.alerts", "appliance.release", "appliance.relay_access"},
     {"appliance.outbox"},
-    {"appliance.staff", "appliance.clock_gate"},
+    {"appliance.staff"},
     {"appliance.venue"},
     {"appliance.api_keys"},
     {"appliance.reservations"},

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from appliance.box import Box
+from appliance.box import Box, heartbeat_job
 from appliance.commands.service import find_program, takes_requests
 from appliance.core.data_directory import DataDirectory
 from appliance.doctor.outside import OutsideWatch
@@ -192,24 +192,22 @@ def _background(
     """Return a cleanup context that starts the background jobs, and later stops them."""
     scheduler = Scheduler(box.clock)
     erasures = [Erasures(services.environment) for services in served]
-    jobs = [erasure.job for erasure in erasures]
+    jobs = [heartbeat_job(box.live.database), *(erasure.job for erasure in erasures)]
     retentions = []
     for services in served:
-        may_expire = services.dispatcher.clock_gate.may_expire
-        retentions.append(Retention(services.environment, may_expire))
-        states = make_reservation_jobs(services.environment, may_expire)
+        retentions.append(Retention(services.environment))
+        states = make_reservation_jobs(services.environment)
         jobs += (retentions[-1].job, services.email_worker.job, states)
         if certificates is not None and services.environment is box.live:
             live = box.live.database
-            jobs.append(renewal(certificates, live, may_expire))
-            jobs.append(Acme(box.settings, certificates, live, may_expire).job)
+            jobs.append(renewal(certificates, live))
+            jobs.append(Acme(box.settings, certificates, live).job)
     if directory is not None:
         night = NightlyWork(box, retentions)
         jobs += (*night.jobs, FrequentBackups(box, night.busy).job)
         jobs.append(BackupCopies(box).job)
-        may_run = served[0].dispatcher.clock_gate.may_expire
         program = Path(find_program())
-        jobs.append(RelayUpdates(box, program, takes_requests, may_run).job)
+        jobs.append(RelayUpdates(box, program, takes_requests, box.clock.is_believed).job)
 
     async def run(app: web.Application) -> AsyncIterator[None]:
         for services, erasure in zip(served, erasures, strict=True):
@@ -218,7 +216,6 @@ def _background(
             await erasure.start()
             await services.dispatcher.start()
             await services.email_worker.start()
-            services.dispatcher.clock_gate.watch(scheduler.wake)
         scheduler.start(*jobs, app[OUTSIDE].job)
         yield
         await scheduler.close()

@@ -248,7 +248,6 @@ def _demo_settings(settings: Settings) -> Settings:
         webhooks=replace(
             webhooks,
             allow_http=True,
-            clock_grace_minutes=0,
             allow_networks=(*webhooks.allow_networks, *_LOOPBACK_NETWORKS),
         ),
         door=replace(settings.door, early_minutes=_WHOLE_DAY),

@@ -62,7 +62,7 @@ async def _look_up(venue_id: str, host: str) -> list[str]:
     from zeroconf import IPVersion  # noqa: PLC0415 - see web/mdns.py
     from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf  # noqa: PLC0415 - see web/mdns.py
 
-    interfaces = [text for text, _index in own_interfaces() if listens_at(host, text)]
+    interfaces = [each.address for each in own_interfaces() if listens_at(host, each.address)]
     if not interfaces:
         return []
     info = AsyncServiceInfo(SERVICE, service_name(venue_id))

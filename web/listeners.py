@@ -155,7 +155,7 @@ def open_certificates(directory: DataDirectory, box: Box) -> Certificates:
     return found
 
 
-def renewal(certificates: Certificates, database: Database, may_renew: Callable[[], bool]) -> Job:
+def renewal(certificates: Certificates, database: Database) -> Job:
     """Return the job that renews the certificate if needed.
 
     The job runs at startup, once a day, and whenever the venue changes, because the certificate
@@ -177,6 +177,6 @@ def renewal(certificates: Certificates, database: Database, may_renew: Callable[
         checked_at = None
         job.changed()
 
-    job = Job("the certificate", database, next_due, renew, may_renew)
+    job = Job("the certificate", database, next_due, renew, needs_clock=True)
     database.on_commit(check_again, VenueChanged, ChangedBeside)
     return job

@@ -18,6 +18,7 @@ from appliance.box import Box
 from appliance.core.errors import log_exception
 from appliance.core.network import (
     REMOTE_ADDRESSES,
+    house_addresses,
     in_url,
     is_loopback_host,
     listens_at,
@@ -41,24 +42,26 @@ _LOOK_SECONDS = 60.0  # interval between checks of the addresses
 _LOOK_WITHOUT_SECONDS = 5.0  # interval between checks while the box has no address
 
 
-def find_address(host: str, port: int, remembered: str | None) -> str:
-    """Return the plain http URL at which other machines reach the box.
+def find_addresses(
+    host: str, port: int, remembered: str | None, house_address: str = ""
+) -> tuple[str, ...]:
+    """Return the plain http URLs at which other machines in the house reach the box, best first.
 
-    In a network without a router, this is one of the machine's addresses. If the machine has no
-    network, return `remembered`, the box's last known URL, because the router usually assigns the
-    same address again. If `remembered` is None or has a different port, return the loopback
-    address.
+    `house_address` is the setting `server.house_address`; if set, it is the only one. Of several,
+    the first is the one on the machine's way out, or else the one that the box had before. If the
+    machine has no network, return `remembered`, the box's last known URL, because the router
+    usually assigns the same address again. If `remembered` is None or has a different port, return
+    the loopback address.
     """
+    host = house_address or host
     if host not in ANY:
-        return f"http://{in_url(host)}:{port}"
-    found = source_address(REMOTE_ADDRESSES[0])
-    if found in {None, _LOOPBACK}:
-        own = [text for text, _index in own_interfaces() if ":" not in text]
-        last = urlsplit(remembered or "")
-        if remembered and last.port == port and (not own or last.hostname in own):
-            return remembered
-        found = own[0] if own else _LOOPBACK
-    return f"http://{found}:{port}"
+        return (f"http://{in_url(host)}:{port}",)
+    last = urlsplit(remembered or "")
+    known = last.hostname if remembered and last.port == port else None
+    own = house_addresses(own_interfaces()) or [known or _LOOPBACK]
+    wanted = source_address(REMOTE_ADDRESSES[0])
+    first = next((each for each in (wanted, known) if each in own), own[0])
+    return tuple(f"http://{in_url(each)}:{port}" for each in dict.fromkeys((first, *own)))
 
 
 def find_local_address(host: str, port: int) -> str:
@@ -119,37 +122,44 @@ class _AddressWatch:
                         await self._venue_changed.wait()
 
     async def _check(self, announcement: AsyncExitStack) -> None:
-        interfaces = [each for each in own_interfaces() if listens_at(self._host, each[0])]
+        interfaces = [each for each in own_interfaces() if listens_at(self._host, each.address)]
         is_anywhere = self._host in ANY
-        addresses = sorted({text for text, _index in interfaces}) if is_anywhere else [self._host]
+        addresses = sorted({each.address for each in interfaces}) if is_anywhere else [self._host]
         try:
             if is_anywhere and addresses != self._addresses:
                 self._move(addresses)
             self._addresses = addresses
         finally:
             if self._box.settings.server.mdns:
-                await self._announce(addresses, interfaces, announcement)
+                house = [
+                    (each.address, each.index)
+                    for each in interfaces
+                    if (each.is_house if is_anywhere else each.address == self._host)
+                ]
+                await self._announce(house, announcement)
 
     def _move(self, addresses: list[str]) -> None:
         box = self._box
         is_first, self._is_first_move = self._is_first_move, False
-        address = find_address(self._host, self._port, self._box.directory.remembered_address())
-        if is_first and box.live.links.address == address:
+        remembered, setting = box.directory.remembered_address(), box.settings.server.house_address
+        found = find_addresses(self._host, self._port, remembered, setting)
+        if is_first and (box.live.links.address, *box.live.links.others) == found:
             return
         log.info("addresses: changed to %s", ", ".join(addresses) or "none")
-        box.move(address)
+        box.move(*found)
         box.look_for_changes()  # also renews the certificate, which contains the addresses
-        box.directory.remember_address(address)
+        box.directory.remember_address(found[0])
 
     async def _announce(
-        self, addresses: list[str], interfaces: list[tuple[str, int]], announcement: AsyncExitStack
+        self, interfaces: list[tuple[str, int]], announcement: AsyncExitStack
     ) -> None:
         venue = self._box.live.database.peek(get_venue)
-        wanted = (venue.slug, venue.name, [each for each in interfaces if each[0] in addresses])
+        wanted = (venue.slug, venue.name, interfaces)
         if wanted == self._announced:
             return
         self._announced = None
         await announcement.aclose()
+        addresses = [text for text, _index in interfaces]
         if addresses:
             tls_port = self._box.settings.server.tls_port
             tls = serves_tls(self._host, tls_port)

@@ -19,8 +19,7 @@ from aiohttp import web
 
 from appliance.alerts import drop_alerts, set_alert
 from appliance.backup.catalogue import read_record
-from appliance.box import Box
-from appliance.clock_gate import find_heartbeat, write_heartbeat
+from appliance.box import Box, find_heartbeat, write_heartbeat
 from appliance.core.errors import NotFound, Unavailable
 from appliance.core.network import is_public
 from appliance.database.connection import Reader
@@ -76,7 +75,8 @@ class Health:
         database = environment.database
         if shutil.disk_usage(database.path.parent).free < _FREE_BYTES_MIN:
             raise Unavailable
-        await database.write(write_heartbeat)
+        is_believed = self._box.clock.is_believed()
+        await database.write(write_heartbeat, is_believed=is_believed)
         if await database.read(find_heartbeat) is None:
             raise Unavailable
 

@@ -7,7 +7,9 @@ from pathlib import Path
 import jinja2
 from aiohttp import web
 
+from appliance.core.email_addresses import mailto
 from appliance.core.i18n import Language, Languages, load_languages
+from appliance.core.phone_numbers import spell_number
 from appliance.http.request import ENVIRONMENT
 from appliance.http.security_headers import content_policy
 
@@ -93,6 +95,7 @@ def make_templates(asset_url: Callable[[str], str] = "/static/{}".format) -> jin
         lstrip_blocks=True,
     )
     templates.globals["asset_url"] = asset_url
+    templates.filters |= {"mailto": mailto, "spell_number": spell_number}
     return templates
 
 

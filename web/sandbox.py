@@ -19,7 +19,7 @@ from typing import Any
 from aiohttp import web
 from multidict import CIMultiDict
 
-from appliance.clock import Clock, format_instant
+from appliance.clock import BoxClock, format_instant
 from appliance.core.errors import MalformedRequest, NotFound, ValidationError, field_invalid
 from appliance.core.tokens import Tokens
 from appliance.environment import Environment
@@ -112,7 +112,7 @@ class Sandbox:
     The box delivers to its echo receivers through socket pairs instead of network connections.
     """
 
-    def __init__(self, test: Environment, clock: Clock, tokens: Tokens) -> None:
+    def __init__(self, test: Environment, clock: BoxClock, tokens: Tokens) -> None:
         self._test = test
         self._clock = clock
         self._tokens = tokens
@@ -126,7 +126,7 @@ class Sandbox:
 
         In the test environment, they include the echo receivers.
         """
-        dependencies = make_dependencies(environment.settings.webhooks)
+        dependencies = make_dependencies(environment.settings.webhooks, self._clock)
         if environment.name != "test":
             return dependencies
         return replace(dependencies, inside=Inside(self._is_ours, self._connect))

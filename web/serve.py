@@ -16,8 +16,7 @@ from functools import partial
 from aiohttp import web
 
 from appliance.box import Box, open_box
-from appliance.clock import BoxClock, SystemUptime, kernel_is_synchronised, newest_zone_database
-from appliance.clock_gate import recall_clock
+from appliance.clock import BoxClock, kernel_is_synchronised, newest_zone_database
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
 from appliance.core.data_directory import DataDirectory, listen_for_wakeups
@@ -34,7 +33,7 @@ from web.application import build_application
 from web.connection import Connection, ConnectionLimit, affordable_connections
 from web.duplicate import refuse_duplicate
 from web.listeners import CountedTls, Listening, accept_tls, listen, open_certificates
-from web.mdns import find_address, find_local_address, following
+from web.mdns import find_addresses, find_local_address, following
 from web.middleware import REQUESTS, SETUP_PATH
 from web.portal.cookies import RESTART
 from web.relay.client import RelayClient
@@ -170,25 +169,22 @@ async def _serve(
     host, port = listening.host, listening.port
     # From here on, the settings contain the host and port from the command line.
     settings = replace(settings, server=replace(settings.server, host=host, port=port))
-    address = find_address(host, port, directory.remembered_address())
-    uptime = SystemUptime()
-    grace_ms = settings.webhooks.clock_grace_minutes * 60_000
-    clock = BoxClock(
-        console.clock, uptime.boot, uptime.milliseconds, kernel_is_synchronised, grace_ms
+    addresses = find_addresses(
+        host, port, directory.remembered_address(), settings.server.house_address
     )
     box = open_box(
         directory.root,
         directory.master_key(),
         settings,
-        address=address,
-        clock=clock,
+        address=addresses[0],
+        clock=BoxClock(console.clock, kernel_is_synchronised),
         tokens=console.tokens,
         zones=newest_zone_database(own_root=directory.root / "tz"),
         on_broken=stopping.on_broken,
     )
     try:
-        recall_clock(clock, box.live.database)
-        directory.remember_address(address)
+        box.move(*addresses)
+        directory.remember_address(addresses[0])
         directory.remember_host(host)
         certificates = open_certificates(directory, box) if listening.tls else None
 

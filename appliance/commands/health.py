@@ -1,21 +1,16 @@
-"""`venuebox doctor`, `clock` and `version`: check the box, confirm its clock, show versions."""
+"""`venuebox doctor` and `version`: check the box, show versions."""
 
 import argparse
 import platform
 import sys
-from datetime import datetime
 from importlib import resources
 
 import apsw
 
-from appliance.clock_gate import confirm_clock
 from appliance.commands import console as cli
-from appliance.core.data_directory import ENVIRONMENTS
 from appliance.core.errors import OperatorError
 from appliance.core.settings import Settings
 from appliance.environment import own_version
-from appliance.staff.audit_log import CONSOLE
-from appliance.venue.model import find_zone
 
 _FRENCH = ("fr", "ar")  # Arabic locales get French, which is common in Morocco
 
@@ -29,11 +24,6 @@ def add(commands: cli.Commands) -> None:
     parser.add_argument("--outside", action="store_true", help=meaning)
     meaning = "remove other users' access to the box's files"
     parser.add_argument("--fix", action="store_true", help=meaning)
-    group = cli.add_group(commands, "clock", "the box's clock")
-    meaning = "confirm that the clock is right, after it jumped or the box was off for long"
-    parser = cli.add_command(group, "confirm", confirm, meaning, "--data")
-    parser.add_argument("day", metavar="DATE", type=cli.parse_day,
-                        help="today's date, such as 2026-11-22")  # fmt: skip
     meaning = "show the versions of venuebox, Python, SQLite and the tz database"
     parser = cli.add_command(commands, "version", version, meaning, "--data")
     document = parser.add_mutually_exclusive_group()
@@ -83,28 +73,6 @@ def doctor(arguments: argparse.Namespace, console: cli.Console) -> int:
     answer = {"status": worst(checks), "checks": found, "fixed": [*map(str, changed)]}
     cli.print_answer(arguments, answer, "\n".join(lines))
     return 1 if worst(checks) == "fail" else 0
-
-
-def confirm(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Confirm that the clock is right, so that the box resumes work that depends on the time.
-
-    A running box reacts at once. Requires today's date, so that the operator checks the clock
-    first. Raises OperatorError if the clock shows a different date.
-    """
-    directory = console.directory(arguments)
-    with console.reading(directory, "live") as reader:
-        zone = find_zone(reader)
-    now = datetime.fromtimestamp(console.clock.now() / 1000, zone)
-    if now.date() != arguments.day:
-        raise OperatorError(
-            f"this machine's clock shows {now:%Y-%m-%d %H:%M}. Set the clock with timedatectl "
-            "set-time, then confirm it."
-        )
-    for name in ENVIRONMENTS:
-        with console.transaction(directory, name) as tx:
-            confirm_clock(tx, CONSOLE)
-    print(f"it is {now:%Y-%m-%d %H:%M} at the venue; work that is due by this time starts now")
-    return 0
 
 
 def version(arguments: argparse.Namespace, console: cli.Console) -> int:

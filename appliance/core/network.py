@@ -1,10 +1,14 @@
 """Detect loopback and public hosts, this machine's addresses and its route, and read web pages."""
 
 import asyncio
+import fcntl
 import socket
 import ssl
+import struct
+from collections.abc import Iterable
 from contextlib import suppress
-from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_interface
+from dataclasses import dataclass
+from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_interface, ip_network
 from urllib.parse import urlsplit
 
 _LOCAL_ENDINGS = (".local", ".lan", ".home.arpa", ".internal")
@@ -71,17 +75,80 @@ def source_address(address: str) -> str | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """An address of this machine, on the network adapter `name`.
+
+    An adapter that is unplugged and reconnected gets a new `index`. `is_broadcast` is false for a
+    point-to-point link, such as a VPN or a modem.
+    """
+
+    name: str
+    index: int
+    network: IPv4Interface | IPv6Interface
+    is_broadcast: bool = True
+
+    @property
+    def address(self) -> str:
+        """The address as text."""
+        return str(self.network.ip)
+
+    @property
+    def is_house(self) -> bool:
+        """Whether other machines in the house may reach this address.
+
+        False for adapters of containers, virtual machines, VPNs and modems, for links with only
+        two ends (/30 to /32), and for the addresses of carriers (100.64.0.0/10).
+        """
+        if self.name.startswith(_VIRTUAL) or not self.is_broadcast:
+            return False
+        if self.network.version == 6:
+            return True
+        return self.network.network.prefixlen < _TWO_ENDS and self.network not in _CARRIER
+
+
+_VIRTUAL = (
+    "br-", "cali", "cni", "docker", "flannel", "hassio", "incusbr", "ipsec", "lxcbr", "lxdbr",
+    "nordlynx", "podman", "ppp", "rmnet", "tailscale", "tap", "tun", "utun", "vboxnet", "veth",
+    "virbr", "vmnet", "vnet", "wg", "wwan", "wwp", "zt",
+)  # fmt: skip
+_TWO_ENDS = 30
+_CARRIER = ip_network("100.64.0.0/10")
+_GET_FLAGS, _BROADCAST, _POINT_TO_POINT = 0x8913, 0x2, 0x10  # Linux, <linux/if.h>
+
+
 def own_addresses() -> list[str]:
     """List this machine's IP addresses except loopback, link-local and multicast addresses."""
-    return sorted({text for text, _index in own_interfaces()})
+    return sorted({each.address for each in own_interfaces()})
 
 
-def own_interfaces() -> list[tuple[str, int]]:
-    """List (address, index of its network adapter) for each address in `own_addresses`.
+def own_interfaces() -> list[Interface]:
+    """List this machine's addresses, as in `own_addresses`, with their adapters."""
+    import ifaddr  # noqa: PLC0415 - slow to import, and few commands need it
 
-    An adapter that is unplugged and reconnected gets a new index.
-    """
-    return sorted({(str(each.ip), index) for each, index in _list_interfaces()})
+    found = []
+    for adapter in ifaddr.get_adapters():
+        is_broadcast = _is_broadcast(adapter.name)
+        for entry in adapter.ips:
+            text = entry.ip if isinstance(entry.ip, str) else entry.ip[0]
+            each = ip_interface(f"{text}/{entry.network_prefix}")
+            if not (each.is_loopback or each.is_link_local or each.is_multicast):
+                found.append(Interface(adapter.name, adapter.index or 0, each, is_broadcast))
+    return sorted(found, key=lambda each: each.address)
+
+
+def _is_broadcast(adapter: str) -> bool:
+    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        answered = fcntl.ioctl(probe, _GET_FLAGS, struct.pack("256s", adapter.encode()[:15]))
+        (flags,) = struct.unpack_from("H", answered, 16)
+        return bool(flags & _BROADCAST) and not flags & _POINT_TO_POINT
+    return True  # unknown
+
+
+def house_addresses(interfaces: Iterable[Interface]) -> list[str]:
+    """Return the IPv4 addresses at which the house may reach this machine, private ones first."""
+    found = [each.network.ip for each in interfaces if each.is_house and each.network.version == 4]
+    return [str(each) for each in sorted(found, key=lambda each: (not each.is_private, each))]
 
 
 def is_beside(address: str) -> bool:
@@ -89,22 +156,9 @@ def is_beside(address: str) -> bool:
 
     False for loopback and link-local addresses.
     """
-    own = [each for each, _index in _list_interfaces()]
+    own = [each.network for each in own_interfaces()]
     found = ip_address(address)
     return any(found in each.network for each in own) and all(found != each.ip for each in own)
-
-
-def _list_interfaces() -> list[tuple[IPv4Interface | IPv6Interface, int]]:
-    import ifaddr  # noqa: PLC0415 - slow to import, and few commands need it
-
-    found = []
-    for adapter in ifaddr.get_adapters():
-        for entry in adapter.ips:
-            text = entry.ip if isinstance(entry.ip, str) else entry.ip[0]
-            each = ip_interface(f"{text}/{entry.network_prefix}")
-            if not (each.is_loopback or each.is_link_local or each.is_multicast):
-                found.append((each, adapter.index or 0))
-    return found
 
 
 async def get_start(

@@ -5,7 +5,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any, get_type_hints
 from urllib.parse import parse_qsl, urlsplit
@@ -36,6 +36,13 @@ def _is_base(url: str) -> bool:
 
 def _is_origin(url: str) -> bool:
     return _is_base(url) and not urlsplit(url).path
+
+
+def _is_address_or_empty(text: str) -> bool:
+    try:
+        return not text or not ip_address(text).is_unspecified
+    except ValueError:
+        return False
 
 
 def _are_hosts(texts: tuple[str, ...]) -> bool:
@@ -87,6 +94,7 @@ class ServerSettings:
     host: str = "0.0.0.0"  # noqa: S104 - the box serves the local network
     port: int = within(8080, 0, 65535)
     app_url: str = checked("", "an address without a path, such as https://box.example", _is_origin)
+    house_address: str = checked("", "an IP address such as 192.168.1.20", _is_address_or_empty)
     names: tuple[str, ...] = checked(
         (), "host names without https:// and port, such as box.example", _are_hosts
     )
@@ -130,11 +138,10 @@ class ApiSettings:
 
 @dataclass(frozen=True, slots=True)
 class WebhookSettings:
-    """Which webhook receivers are allowed, and when the clock is trusted."""
+    """Which webhook receivers are allowed."""
 
     allow_networks: tuple[str, ...] = ()
     allow_http: bool = False
-    clock_grace_minutes: int = within(10, 0, 1440)
 
 
 @dataclass(frozen=True, slots=True)

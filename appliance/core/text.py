@@ -1,50 +1,73 @@
-"""Fold names for comparison, and write CSV cells.
+"""Compare human text, clean what was typed, and write CSV cells.
 
-web/frontend/src/shared/text_folding.ts must fold names in the same way.
+The list of characters that count as the same is folding.json, which the pages' scripts read too
+(web/frontend/src/shared/text_folding.ts).
 """
 
 import csv
 import io
+import json
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-# Arabic-Indic digits, and their Persian and Urdu forms
-_DIGITS = {chr(zero + digit): str(digit) for zero in (0x0660, 0x06F0) for digit in range(10)}
-_WESTERN_DIGITS = str.maketrans(_DIGITS)
-# Characters that people use interchangeably. Which one they type often depends on their keyboard.
-_SAME_LETTERS = str.maketrans(
-    _DIGITS
-    | {
-        "ة": "ه",  # ta marbuta becomes ha
-        "ى": "ي",  # alif maqsura becomes ya
-        "ی": "ي",
-        "ک": "ك",
-        "ٱ": "ا",
-        "ـ": "",  # tatweel, which only lengthens a word
-        "’": "'",
-    }
-)
+_MARKS = frozenset({"Mn", "Mc", "Me", "Cf"})  # Unicode categories of what has no width of its own
 
 
 def fold(text: str) -> str:
     """Return `text` in a form in which different spellings of the same name are equal.
 
-    Removes case, accents, vowel signs, tatweel and invisible marks, and converts digits to 0 to 9.
-    Unifies letters that people use interchangeably: ta marbuta becomes ha, and alif maqsura
-    becomes ya.
+    Removes case, accents, vowel signs and invisible characters, and unifies apostrophes, dashes,
+    digits and letters that people use interchangeably (folding.json).
     """
-    if text.isascii():  # fast path, because most names are ASCII and thousands are compared at once
-        return text.casefold()
-    parts = unicodedata.normalize("NFKD", text)
-    letters = (c for c in parts if unicodedata.category(c) not in {"Mn", "Mc", "Me", "Cf"})
-    return "".join(letters).casefold().translate(_SAME_LETTERS)
+    alike, _ = _lists()
+    if not text.isascii():
+        # Some apostrophes are accents on a space, and would be lost in the next step.
+        parts = unicodedata.normalize("NFKD", text.translate(alike))
+        text = "".join(c for c in parts if unicodedata.category(c) not in _MARKS)
+    return text.lower().translate(alike)
+
+
+def words(text: str) -> list[str]:
+    """Return the folded words of `text`, without apostrophes.
+
+    Dashes and other punctuation separate words.
+    """
+    return fold(text).translate(_lists()[1]).split()
+
+
+def plain_dashes(text: str) -> str:
+    """Return `text` with the sign `-` for every dash."""
+    alike = _lists()[0]
+    return "".join("-" if alike.get(ord(c)) == "-" else c for c in text)
+
+
+@cache
+def _lists() -> tuple[dict[int, str], dict[int, str]]:
+    """Return folding.json as two tables for `str.translate`: for letters, and for words."""
+    listed = json.loads(Path(__file__).with_name("folding.json").read_text("utf-8"))
+    alike = {ord(c): target for target, characters in listed["alike"].items() for c in characters}
+    in_words = dict.fromkeys(map(ord, listed["separators"]), " ")
+    return alike, in_words | dict.fromkeys(map(ord, listed["silent"]), "")
+
+
+# The marks that set a direction, and the byte order mark. Copied text often brings them along.
+_DIRECTION_MARKS = dict.fromkeys(
+    (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0xFEFF)
+)
+
+
+def clean_name(text: str) -> str:
+    """Return a typed name for storage: composed (NFC), single spaces, no direction marks."""
+    return " ".join(unicodedata.normalize("NFC", text).translate(_DIRECTION_MARKS).split())
 
 
 def western_digits(text: str) -> str:
-    """Return `text` with Arabic-Indic, Persian and Urdu digits replaced with 0 to 9."""
-    return text.translate(_WESTERN_DIGITS)
+    """Return `text` with the decimal digits of any script replaced with 0 to 9."""
+    return "".join(str(unicodedata.decimal(c, c)) for c in text)
 
 
 # Without this mark, spreadsheet programs do not recognise UTF-8 and assume a legacy encoding.
@@ -80,11 +103,6 @@ def write_cell(value: Any) -> str:
 def one_line(text: str) -> str:
     """Return `text` on one line, without control characters such as a terminal's escapes."""
     return _CONTROL.sub("", _LINE_BREAK.sub(" ", text))
-
-
-def phone_text(number: str | None) -> str | None:
-    """Return a phone number as `tel:+212600123457`, which spreadsheets treat as text."""
-    return f"tel:{number}" if number else None
 
 
 def _is_formula(part: str) -> bool:

@@ -95,7 +95,8 @@ CREATE TABLE reservation (
     guests INTEGER NOT NULL CHECK (guests >= 1),
     customer_name TEXT,              -- name, contacts and notes are erased after the evening
     customer_email TEXT,
-    customer_phone TEXT,
+    customer_phone TEXT,             -- as typed
+    customer_numbers TEXT,           -- the sure numbers in it, in E.164, separated by spaces
     notes TEXT,
     language TEXT                    -- the customer's, where known
         CHECK (language = 'fr' OR language = 'en' OR language = 'ar'),
@@ -237,14 +238,13 @@ CREATE TABLE delivery (
         CHECK (state = 'pending' OR state = 'delivered' OR state = 'dead' OR state = 'cancelled'),
     attempts INTEGER NOT NULL DEFAULT 0,   -- charged since creation or since the last replay
     due_at INTEGER NOT NULL,
-    due_boot TEXT,                   -- the boot in which due_uptime counts
-    due_uptime INTEGER,              -- ms of CLOCK_BOOTTIME: exact across restarts and steps;
-                                     -- null until the first attempt failed: send it now;
-                                     -- 0 when it is replayed: now, with the other retries
+    -- What the next attempt is: the first one, a retry at due_at, or one that was asked for.
+    kind TEXT NOT NULL DEFAULT 'new'
+        CHECK (kind = 'new' OR kind = 'retry' OR kind = 'replay'),
     finished_at INTEGER,             -- delivered, dead or cancelled since
     replays INTEGER NOT NULL DEFAULT 0
 ) STRICT;
-CREATE INDEX delivery_due ON delivery (endpoint_id, due_uptime, seq) WHERE state = 'pending';
+CREATE INDEX delivery_due ON delivery (endpoint_id, kind, due_at, seq) WHERE state = 'pending';
 CREATE INDEX delivery_dead ON delivery (finished_at) WHERE state = 'dead';
 CREATE INDEX delivery_event ON delivery (event_seq);
 
@@ -274,20 +274,12 @@ CREATE TABLE failed_request (
 
 -- What is wrong just now: a row appears when it begins and goes when it ends.
 CREATE TABLE condition (
-    name TEXT NOT NULL,              -- box_offline, clock_held, endpoint_failing, …
+    name TEXT NOT NULL,              -- box_offline, endpoint_failing, …
     subject TEXT NOT NULL,           -- the id of what it is about, or empty
     since INTEGER NOT NULL,
     detail TEXT NOT NULL,            -- a sentence for the owner
     PRIMARY KEY (name, subject)
 ) STRICT, WITHOUT ROWID;
-
--- One row: what the box remembers of its clock, so that it knows a wrong one.
-CREATE TABLE clock_mark (
-    id INTEGER PRIMARY KEY CHECK (id = 1),
-    at INTEGER NOT NULL,             -- certainly past
-    boot TEXT NOT NULL,
-    offset_ms INTEGER NOT NULL       -- the clock minus the uptime, in that boot
-) STRICT;
 
 -- Guest pass keys. Old ones verify until the last pass they signed is two days past.
 CREATE TABLE signing_key (
@@ -379,7 +371,7 @@ CREATE TABLE staff (
 -- The name is what a person signs in with.
 CREATE UNIQUE INDEX staff_name ON staff (name COLLATE NOCASE) WHERE disabled_at IS NULL;
 
--- One row: when this file was last proved writable (/health).
+-- One row: the newest instant that was believed. A clock that is far from it may be wrong.
 CREATE TABLE heartbeat (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     at INTEGER NOT NULL

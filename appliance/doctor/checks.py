@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-from appliance.clock import DAY_MS, HOUR_MS
-from appliance.clock_gate import find_latest_instant
+from appliance.box import find_heartbeat
+from appliance.clock import DAY_MS, FAR_AHEAD_MS, HOUR_MS
 from appliance.core.data_directory import ENVIRONMENTS
 from appliance.core.errors import OperatorError
 from appliance.core.network import in_url, is_loopback_host, own_addresses, serves_tls
@@ -91,19 +91,20 @@ def time_zones(context: CheckContext) -> Check:
 
 
 def clock(context: CheckContext) -> Check:
-    """Check that the clock is synchronised by NTP and no earlier than the latest stored time.
+    """Check that the clock is synchronised by NTP, or at least near the newest stored instant.
 
-    A difference of up to 5 min from the latest stored time is allowed.
+    It may be up to 5 min earlier and 40 days later.
     """
-    at, newest = context.clock.now(), 0
-    for environment in ENVIRONMENTS:
-        with suppress(NotExamined), context.rows(environment) as reader:
-            newest = max(newest, find_latest_instant(reader) or 0)
-    now = utc(at)
-    if at < newest - _BACK_IN_TIME:
-        return Check.of("clock_behind", now=now, newest=utc(newest))
-    is_synchronised = context.machine.is_synchronised()
-    return Check.of("clock" if is_synchronised else "clock_unsynchronised", now=now)
+    at, newest = context.clock.now(), None
+    if context.machine.is_synchronised():
+        return Check.of("clock", now=utc(at))
+    with suppress(NotExamined), context.rows("live") as reader:
+        newest = find_heartbeat(reader)
+    if newest is not None and at < newest - _BACK_IN_TIME:
+        return Check.of("clock_behind", now=utc(at), newest=utc(newest))
+    if newest is not None and at > newest + FAR_AHEAD_MS:
+        return Check.of("clock_ahead", now=utc(at), newest=utc(newest))
+    return Check.of("clock_unsynchronised", now=utc(at))
 
 
 def uplink(context: CheckContext) -> Check:

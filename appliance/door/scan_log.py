@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
 
-from appliance.core.text import BYTE_ORDER_MARK, fold, write_cell, write_cells
+from appliance.core.text import BYTE_ORDER_MARK, write_cell, write_cells
 from appliance.database.connection import Reader
 from appliance.door.check_in import OLDEST_MS
 from appliance.door.verdict import COLOURS
+from appliance.reservations.search import matches_text
 from appliance.venue.model import evening_end, get_venue
 
 _REFUSALS = json.dumps([name for name, colour in COLOURS.items() if colour in {"amber", "red"}])
@@ -110,10 +111,9 @@ def _find_guests(reader: Reader, period: dict[str, Any], text: str) -> list[str]
     """Return the ids of the reservations scanned in `period` that match `LogFilter.text`."""
     sql = f"""SELECT DISTINCT r.id, r.customer_name, r.access_code, vt.number
               {_FROM} WHERE r.id IS NOT NULL AND {_IN_PERIOD}"""
-    wanted = fold(text)
     return [
         id_ for id_, name, code, number in reader.rows(sql, period)
-        if wanted in fold(name or "") or wanted in fold(code or "") or wanted == fold(number or "")
+        if matches_text(text, f"{name or ''} {code or ''}", [number or ""])
     ]  # fmt: skip
 
 

@@ -23,8 +23,10 @@ from zoneinfo import ZoneInfo
 import jinja2
 from babel.dates import format_date
 
+from appliance.core.email_addresses import split_address
 from appliance.core.i18n import Language, load_languages
 from appliance.core.qr import qr_png
+from appliance.core.text import fold
 from appliance.database.connection import Reader
 from appliance.door.guest_pass import pass_text
 from appliance.environment import Environment
@@ -52,7 +54,6 @@ _NO_SENDER = Address("", "letters", "venuebox.invalid")
 # Pixels per module of the QR code. Emails show the image at half its size, so that it is sharp on
 # high-resolution screens too.
 _PASS_SCALE = 10
-_NOT_IN_ADDRESSES = re.compile(r"""[\s<>()\[\]\\,;:"'@\x00-\x1f\x7f-\x9f]""")
 _ADDRESS_DELIMITERS = re.compile(r'[()<>\[\]:;@\\,"=?]')
 _DISPLAY_NAME_MAX = 45  # UTF-8 bytes, which Base64 encodes as 60 characters
 _POLICY = SMTP.clone(cte_type="7bit", refold_source="none")
@@ -245,7 +246,7 @@ def name_to_greet(given_name: str | None) -> str | None:
     it may be a URL. An empty name or a name with more than 40 characters is not used either.
     """
     name = one_line(given_name or "")
-    letters = all(unicodedata.category(c)[0] in "LM" or c in "-'’ʼ " for c in name)
+    letters = all(c.isalpha() or c in "-' " for c in fold(name))
     return name if name and letters and len(name) <= _FIRST_NAME_MAX else None
 
 
@@ -323,10 +324,7 @@ def _parse_address(text: str | None) -> Address:
     If `text` is None, the address was erased, so return `erased@venuebox.invalid`. Raises
     UnusableAddress if `text` is not a valid address.
     """
-    username, at, domain = ("erased@venuebox.invalid" if text is None else text).rpartition("@")
-    if not (username and at and domain) or _NOT_IN_ADDRESSES.search(username + domain):
-        raise UnusableAddress
     try:
-        return Address("", username, domain.encode("idna").decode("ascii"))
+        return Address("", *split_address("erased@venuebox.invalid" if text is None else text))
     except ValueError:
         raise UnusableAddress from None

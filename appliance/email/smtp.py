@@ -12,6 +12,7 @@ from email.message import EmailMessage
 
 import aiosmtplib
 
+from appliance.core.email_addresses import split_address
 from appliance.core.i18n import mark as _
 from appliance.core.settings import MailSettings
 from appliance.reservations.email_queue import SETTINGS_TROUBLE, Outcome
@@ -115,8 +116,8 @@ async def send_trial(settings: MailSettings, recipient: str, subject: str, text:
         return _settings(_("mail.host or mail.sender is empty"))
     message, server = EmailMessage(), SmtpSender(settings)
     try:
-        message["From"] = Address(addr_spec=settings.sender)
-        message["To"] = Address(addr_spec=recipient)
+        message["From"] = Address("", *split_address(settings.sender))
+        message["To"] = Address("", *split_address(recipient))
         message["Subject"] = subject
         message["Date"] = email.utils.localtime()
         message["Message-ID"] = email.utils.make_msgid("trial", "venuebox.invalid")

@@ -47,25 +47,20 @@ class Retention:
     of rows and their total size.
     """
 
-    def __init__(
-        self, environment: Environment, may_expire: Callable[[], bool] = lambda: True
-    ) -> None:
-        """`may_expire` must return whether the clock is trusted enough to delete data by age."""
+    def __init__(self, environment: Environment) -> None:
         self._database = environment.database
         self._settings = environment.settings
-        self._may_expire = may_expire
         self._done_at: int | None = None
         self._lock = asyncio.Lock()
         name = f"{environment.name}: retention"
-        self.job = Job(name, self._database, self._next_due, self.forget, may_expire)
+        self.job = Job(name, self._database, self._next_due, self.forget, needs_clock=True)
 
     async def forget(self) -> None:
-        """If the clock is trusted, delete data that is too old."""
+        """Delete data that is too old. Call this only while the clock is believed."""
         async with self._lock:  # both `job` and the nightly jobs call this
-            if self._may_expire():
-                await self._forget_logs()
-                await self._forget_contacts()
-                self._done_at = self._database.clock.now()
+            await self._forget_logs()
+            await self._forget_contacts()
+            self._done_at = self._database.clock.now()
 
     def _next_due(self, reader: Reader) -> int:
         return next_night(reader, self._done_at, self._settings.backup.hour)
@@ -166,7 +161,7 @@ class NightlyWork:
             await self._do_all()
 
     async def _do_all(self) -> None:
-        for retention in self._retentions:
+        for retention in self._retentions if self._box.clock.is_believed() else ():
             await _try("retention", retention.forget)
         now = self._box.clock.now()
         # Skip the vacuum if this run only retries a failed backup.

@@ -1,6 +1,6 @@
 """Timed changes to reservations: completion, expiry of requests and codes, and reminders."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import date, timedelta
 from itertools import islice
 from zoneinfo import ZoneInfo
@@ -148,13 +148,8 @@ def free_access_codes(tx: Transaction) -> int:
     )
 
 
-def make_reservation_jobs(
-    environment: Environment, may_expire: Callable[[], bool] = lambda: True
-) -> Job:
-    """Return the job that makes all changes in this module when they are due.
-
-    `may_expire` must return whether the clock is trusted enough to act on a due time.
-    """
+def make_reservation_jobs(environment: Environment) -> Job:
+    """Return the job that makes all changes in this module when they are due."""
     database, hours = environment.database, environment.settings.mail.reminder_hours
 
     def find_next(reader: Reader) -> int | None:
@@ -173,7 +168,7 @@ def make_reservation_jobs(
                 pass
 
     name = f"{environment.name}: reservation states"
-    return Job(name, database, find_next, run, may_expire, longest_retry=300.0)
+    return Job(name, database, find_next, run, longest_retry=300.0, needs_clock=True)
 
 
 def find_next_due(reader: Reader) -> int | None:

@@ -26,7 +26,7 @@ from appliance.reservations.model import (
     Reservation,
     cancel_deadline,
 )
-from appliance.reservations.request import NOTES_MAX, check_customer, plain_phone
+from appliance.reservations.request import NOTES_MAX, check_customer
 from appliance.reservations.rows import (
     add_history,
     free_tables,
@@ -202,7 +202,6 @@ def _amend(
     tx: Transaction, reservation: Reservation, wanted: dict[str, Any], actor: str
 ) -> Reservation:
     """Store the columns in `wanted` whose values differ, and add their names to the history."""
-    wanted = wanted | {"customer_phone": plain_phone(wanted["customer_phone"])}
     changed = {name: value for name, value in wanted.items() if getattr(reservation, name) != value}
     if not changed:
         return reservation

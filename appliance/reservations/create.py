@@ -22,7 +22,7 @@ from appliance.database.connection import Reader, Transaction
 from appliance.outbox import announce
 from appliance.reservations.email_queue import email_guest
 from appliance.reservations.model import Issued, Reservation
-from appliance.reservations.request import Booking, plain_phone
+from appliance.reservations.request import Booking
 from appliance.reservations.rows import (
     add_history,
     count_other_body,
@@ -98,7 +98,7 @@ def grant(
          "table_id": booking.table_id, "date": day, "slot": booking.slot,
          "starts": starts, "ends": ends, "guests": booking.guests,
          "customer_name": booking.customer_name, "customer_email": booking.customer_email,
-         "customer_phone": plain_phone(booking.customer_phone), "notes": booking.notes,
+         "customer_phone": booking.customer_phone, "notes": booking.notes,
          "language": booking.language, "pass_id": tx.tokens.random_bytes(8),
          "access_code": issued.access_code, "issued_code": issued.access_code,
          "link_expires_at": issued.link_expires_at,

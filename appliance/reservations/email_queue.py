@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from appliance.clock import DAY_MS
+from appliance.core.email_addresses import email_key
 from appliance.core.tokens import first_id_of
 from appliance.database.connection import Reader, Transaction, known
 from appliance.reservations.rows import get_reservation
@@ -152,7 +153,7 @@ def _count_emails_to(reader: Reader, address: str, since: int) -> int:
 
 
 def _mailbox_of(address: str) -> str:
-    name, _, domain = address.casefold().rpartition("@")
+    name, _, domain = email_key(address).rpartition("@")
     return f"{name.partition('+')[0]}@{domain}"
 
 
@@ -196,13 +197,16 @@ def forget_no_reminders(tx: Transaction, address: str) -> None:
 
     Keeps the record if another reservation still has that address.
     """
-    sql = """DELETE FROM no_reminders WHERE address_hash = :hash AND NOT EXISTS (
-                 SELECT 1 FROM reservation WHERE lower(customer_email) = lower(:address))"""
-    tx.execute(sql, {"hash": _hash(address), "address": address})
+    if not wants_no_reminders(tx, address):
+        return
+    wanted = email_key(address)
+    others = tx.rows("SELECT customer_email FROM reservation WHERE customer_email IS NOT NULL")
+    if not any(email_key(other) == wanted for (other,) in others):
+        tx.execute("DELETE FROM no_reminders WHERE address_hash = :hash", {"hash": _hash(address)})
 
 
 def _hash(address: str) -> bytes:
-    return hashlib.sha256(address.strip().lower().encode()).digest()
+    return hashlib.sha256(email_key(address).encode()).digest()
 
 
 _EMAILS_A_DAY = 6

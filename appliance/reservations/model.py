@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from appliance.clock import HOUR_MS
+from appliance.core.phone_numbers import searched_numbers
+from appliance.core.text import fold
 from appliance.database.connection import Reader
 from appliance.venue.model import (
     evening_end,
@@ -22,11 +24,11 @@ LAST_GENERATION = 255  # the highest generation number that a guest pass can hol
 SOURCES = ("platform", "manual", "partner")
 _TITLES = frozenset({
     "mr", "mrs", "ms", "miss", "dr", "prof", "m", "mme", "mlle", "monsieur", "madame",
-    "mademoiselle", "السيد", "السيدة", "الآنسة", "الدكتور", "الدكتورة",
+    "mademoiselle", "السيد", "السيده", "الانسه", "الدكتور", "الدكتوره",
 })  # fmt: skip
 # If the first word of a name is one of these, the given name includes the second word. If the
 # second word is an article, it also includes the third word, as in “Abd el Kader”.
-_NAME_PREFIXES = frozenset({"عبد", "أبو", "ابو", "أم", "ابن", "abd", "abou", "abu", "oum", "umm"})
+_NAME_PREFIXES = frozenset({"عبد", "ابو", "ام", "ابن", "abd", "abou", "abu", "oum", "umm"})
 _ARTICLES = frozenset({"el", "al", "er", "ar", "es", "as", "en", "an"})
 
 
@@ -64,6 +66,7 @@ class Reservation:
     customer_name: str | None
     customer_email: str | None
     customer_phone: str | None
+    customer_numbers: str | None
     notes: str | None
     language: str | None
     access_code: str | None
@@ -99,13 +102,23 @@ class Reservation:
         Includes all words of a compound given name such as “Abd el Kader”.
         """
         words = self._name_words()
-        if len(words) < 2 or words[0].casefold() not in _NAME_PREFIXES:
+        if len(words) < 2 or fold(words[0]) not in _NAME_PREFIXES:
             return self.customer_first_name
-        return " ".join(words[: 3 if words[1].casefold() in _ARTICLES else 2])
+        return " ".join(words[: 3 if fold(words[1]) in _ARTICLES else 2])
+
+    @property
+    def phone_numbers(self) -> list[str]:
+        """The sure numbers in `customer_phone`, in E.164."""
+        return (self.customer_numbers or "").split()
+
+    @property
+    def searched_numbers(self) -> list[str]:
+        """The texts in which a search for a phone number looks."""
+        return searched_numbers(self.customer_phone, self.phone_numbers)
 
     def _name_words(self) -> list[str]:
         words = (self.customer_name or "").split()
-        while len(words) > 1 and words[0].rstrip(".").casefold() in _TITLES:
+        while len(words) > 1 and fold(words[0]).rstrip(".") in _TITLES:
             words = words[1:]
         return words
 

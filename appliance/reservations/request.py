@@ -2,12 +2,12 @@
 
 import hashlib
 import re
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from appliance.core.email_addresses import clean_email, is_email
 from appliance.core.errors import (
     CustomerContactRequired,
     CustomerNameRequired,
@@ -21,18 +21,15 @@ from appliance.core.errors import (
     check_length,
     field_invalid,
 )
+from appliance.core.phone_numbers import PHONE_MAX, clean_phone, is_phone
+from appliance.core.text import clean_name
 from appliance.reservations.email_queue import LANGUAGES
 from appliance.venue.model import is_slot, parse_date
 
 NOTES_MAX = 500
 REFERENCE_MAX = 120
 NAME_MAX = 200
-PHONE_MAX = 40
-EMAIL_MAX = 254
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
-_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-_EMAIL = re.compile(rf"(?=.{{1,64}}@){_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +82,8 @@ def parse_booking(body: Mapping[str, Any]) -> Booking:
     external_ref = _optional_text(body.get("externalRef"), "externalRef", REFERENCE_MAX)
     check_length(key, "idempotencyKey", REFERENCE_MAX)
     check_length(name, "customer.name", NAME_MAX)
-    check_phone(phone, "customer.phone")
+    if email is None:
+        _check_phone(phone, "customer.phone")
     language = body["customer"].get("language")
     if language is not None and language not in LANGUAGES:
         raise field_invalid("customer.language", "language")
@@ -105,37 +103,34 @@ def parse_uuid(text: object) -> str | None:
     return lower if _UUID.fullmatch(lower) else None
 
 
-def is_email(text: object) -> bool:
-    """Whether `text` is a valid email address."""
-    return isinstance(text, str) and len(text) <= EMAIL_MAX and bool(_EMAIL.fullmatch(text))
+def read_contacts(email: object, phone: object) -> tuple[Any, Any]:
+    """Return both contacts cleaned, but not checked. Blank ones are None."""
+    email = (clean_email(email) or None) if isinstance(email, str) else email
+    phone = (clean_phone(phone) or None) if isinstance(phone, str) else phone
+    return email, phone
 
 
-def is_phone(text: object) -> bool:
-    """Whether `text` has 6 to 20 digits in any script, and at most PHONE_MAX characters."""
-    if not isinstance(text, str) or len(text) > PHONE_MAX:
-        return False
-    return 6 <= sum(c.isdecimal() for c in text) <= 20
-
-
-def plain_phone(phone: str | None) -> str | None:
-    """Return a phone number in its stored form. Digits in any script are converted to ASCII."""
-    return phone and "".join(str(unicodedata.decimal(c, c)) for c in phone)
-
-
-def _parse_customer(customer: object) -> tuple[str, str | None, str | None]:
+def _parse_customer(customer: object) -> tuple[str, str | None, Any]:
     if customer is not None and not isinstance(customer, dict):
         raise CustomerNotObject(field="customer")
     members = customer or {}
     name = members.get("name")
     if not isinstance(name, str) or not is_visible(name):
         raise CustomerNameRequired(field="customer.name")
-    contacts = members.get("email"), members.get("phone")
-    email, phone = (None if contact == "" else contact for contact in contacts)
+    email, phone = read_contacts(members.get("email"), members.get("phone"))
     if email is None and phone is None:
         raise CustomerContactRequired(field="customer.email")
     if email is not None and not is_email(email):
         raise InvalidEmail(field="customer.email")
-    return " ".join(name.split()), email, phone
+    if email is not None and not _is_phone_text(phone):
+        phone = None  # partners' feeds are full of "-" and "N/A"
+    return clean_name(name), email, phone
+
+
+def _is_phone_text(phone: object) -> bool:
+    """Whether `phone` is worth keeping as text, though it may be no phone number."""
+    is_short = isinstance(phone, str) and len(phone) <= PHONE_MAX
+    return is_short and any(c.isdecimal() for c in str(phone))
 
 
 def is_visible(text: str) -> bool:
@@ -153,13 +148,13 @@ def check_customer(name: str | None, email: str | None, phone: str | None, prefi
         raise CustomerNameRequired(field=f"{prefix}name")
     if email is not None and not is_email(email):
         raise InvalidEmail(field=f"{prefix}email")
-    check_phone(phone, f"{prefix}phone")
+    _check_phone(phone, f"{prefix}phone")
     check_length(name or "", f"{prefix}name", NAME_MAX)
 
 
-def check_phone(phone: object, field: str) -> None:
-    """Raise ValidationError for `field` unless `phone` is None or passes `is_phone`."""
-    if phone is not None and not is_phone(phone):
+def _check_phone(phone: object, field: str) -> None:
+    """Raise ValidationError for `field` unless `phone` is None or a phone number."""
+    if phone is not None and not (isinstance(phone, str) and is_phone(phone)):
         raise field_invalid(field, "phone", longest=PHONE_MAX)
 
 

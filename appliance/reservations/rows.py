@@ -9,13 +9,16 @@ from typing import Any, NamedTuple
 import apsw
 
 from appliance.core.errors import TableTaken
+from appliance.core.phone_numbers import country_of, find_numbers
 from appliance.database.connection import Reader, Transaction, known
 from appliance.outbox import ReservationChanged
 from appliance.reservations.model import FREEING_STATUSES, Issued, Reservation
+from appliance.venue.model import get_venue
 
 RESERVATION_COLUMNS = """
     r.seq, r.id, r.status, r.source, r.table_id, t.name, r.date, r.slot, r.starts, r.ends,
-    r.guests, r.customer_name, r.customer_email, r.customer_phone, r.notes, r.language,
+    r.guests, r.customer_name, r.customer_email, r.customer_phone, r.customer_numbers, r.notes,
+    r.language,
     r.access_code, r.pass_id, r.generation, r.arrived, r.checked_in_at, r.link_expires_at,
     r.created_at, r.updated_at, r.version, r.cancelled_at, r.expires_at, r.external_ref,
     q.lineage, q.idempotency_key, q.issued_code, q.email_outcome,
@@ -122,7 +125,7 @@ def insert_reservation(tx: Transaction, values: dict[str, Any]) -> None:
     if the table is held at that time.
     """
     request = {name: values[name] for name in _OF_THE_REQUEST if name in values}
-    row = {name: value for name, value in values.items() if name not in request}
+    row = _with_numbers(tx, {n: value for n, value in values.items() if n not in request})
     seq = tx.insert("reservation", row)
     tx.insert("booking_request", {"reservation_seq": seq, **request})
     if row["status"] not in FREEING_STATUSES:
@@ -141,6 +144,15 @@ def _overlap_is_taken() -> Iterator[None]:
         if "table_taken" in str(error) or "hold.date, hold.table_id" in str(error):
             raise TableTaken from error
         raise
+
+
+def _with_numbers(tx: Transaction, values: dict[str, Any]) -> dict[str, Any]:
+    """Return `values` with the phone numbers in `customer_phone`, if that is one of them."""
+    if "customer_phone" not in values:
+        return values
+    country = country_of(get_venue(tx).time_zone)
+    numbers = " ".join(find_numbers(values["customer_phone"], country)) or None
+    return {**values, "customer_numbers": numbers}
 
 
 def move_hold(tx: Transaction, reservation: Reservation, table_id: str) -> None:
@@ -166,6 +178,7 @@ def update_reservation(tx: Transaction, reservation_id: str, **values: Any) -> N
 
     Does not change who holds which table.
     """
+    values = _with_numbers(tx, values)
     changes = ", ".join(f"{name} = :{name}" for name in values)
     sql = f"""UPDATE reservation SET {changes}, updated_at = :now_, version = version + 1
               WHERE id = :id_"""  # noqa: S608

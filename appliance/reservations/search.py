@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Literal
 
-from appliance.core.text import fold
+from appliance.core.phone_numbers import contains, ends_or_equals, is_asked_for
+from appliance.core.text import fold, words
 from appliance.database.connection import Reader
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import (
@@ -27,15 +28,8 @@ from appliance.venue.model import (
     overlap,
 )
 
-_FEWEST_DIGITS = 3
-_LAST_DIGITS = 4
-_NATIONAL_DIGITS = 9  # minimum length of a complete number without country code and leading 0
-_COUNTRY_CODE = re.compile(
-    r"(?:1|7|2(?:[07]|[1-689]\d)|3(?:[0-469]|[578]\d)|4(?:2\d|[013-9])|5(?:[1-8]|[09]\d)"
-    r"|6(?:[0-6]|[7-9]\d)|8(?:[1246]|[03579]\d)|9(?:[0-58]|[679]\d))0?"
-)
 _NAME_MAX = 80
-_NAME = re.compile(r"(?:[^\W\d_]['’])?[^\W\d_]{2,}(?:[\s'’.-]+[^\W\d_]+)*")
+_NAME = re.compile(r"[^\W\d_]{2,}(?:[\s.-]+[^\W\d_]+)*")
 
 
 def search(reservations: Iterable[Reservation], query: str) -> list[Reservation]:
@@ -44,7 +38,7 @@ def search(reservations: Iterable[Reservation], query: str) -> list[Reservation]
     Terminals use this search. A phone number matches only as a whole or by its last four digits,
     so that a number cannot be guessed digit by digit at a terminal (docs/security.md, S4).
     """
-    return [found for found in reservations if _matches(found, query, _ends_or_equals)]
+    return [found for found in reservations if _matches(found, query, ends_or_equals)]
 
 
 def fits(reservation: Reservation, query: str) -> bool:
@@ -53,13 +47,12 @@ def fits(reservation: Reservation, query: str) -> bool:
     A word of digits may match any part of the phone number. If `query` as a whole is a number that
     contains spaces, it is also compared with the phone number as a single number.
     """
-    return _matches(reservation, query, _contains)
+    return _matches(reservation, query, contains)
 
 
 def asks_phone(query: str) -> bool:
     """Whether `query`, or a word in it, is a number that `search` compares with phone numbers."""
-    numbers = (_read_number(text) for text in (query, *query.split()))
-    return any(len(number) >= _LAST_DIGITS for number in numbers)
+    return any(is_asked_for(text) for text in (query, *query.split()))
 
 
 def search_by_name(reservations: Iterable[Reservation], query: str) -> list[Reservation]:
@@ -68,85 +61,51 @@ def search_by_name(reservations: Iterable[Reservation], query: str) -> list[Rese
     A word matches if a word in the name begins with it. A hyphen separates words, as a space does.
     The result is empty for a blank `query`.
     """
-    words = _without_hyphens(query).split()
+    wanted = words(query)
 
     def matches(reservation: Reservation) -> bool:
-        names = _without_hyphens(reservation.customer_name or "").split()
-        return all(any(name.startswith(word) for name in names) for word in words)
+        names = words(reservation.customer_name or "")
+        return all(any(name.startswith(word) for name in names) for word in wanted)
 
-    return [found for found in reservations if words and matches(found)]
-
-
-def _without_hyphens(name: str) -> str:
-    """Return `name` folded, with spaces for hyphens, so that "Anne-Marie" equals "Anne Marie"."""
-    return fold(name).replace("-", " ")
+    return [found for found in reservations if wanted and matches(found)]
 
 
-def _names_table(name: str, number: str, word: str) -> bool:
-    """Whether `word`, which must be folded, is part of the table's name or equals its number."""
-    return word in fold(name) or word == fold(number)
+def matches_text(query: str, text: str, exact: Iterable[str] = ()) -> bool:
+    """Whether each word of `query` is part of the words in `text`, or equals one of `exact`.
+
+    The words are folded. The pages do the same (web/frontend/src/shared/text_folding.ts).
+    """
+    names, others = " ".join(words(text)), {" ".join(words(one)) for one in exact}
+    wanted = (" ".join(words(part)) for part in query.split())
+    return all(part in names or part in others for part in wanted)
 
 
 def is_name(text: str) -> bool:
     """Whether `text` could be a name.
 
     A name has at most 80 characters and consists of words of letters. Its first word has at least
-    two letters, which may follow one letter and an apostrophe, as in M'barek.
+    two letters, apart from apostrophes.
     """
-    folded = fold(text).strip()
+    folded = fold(text).replace("'", "").strip()
     return len(folded) <= _NAME_MAX and _NAME.fullmatch(folded) is not None
 
 
-def _matches(reservation: Reservation, query: str, by_phone: Callable[[str, str], bool]) -> bool:
-    phone = _digits(reservation.customer_phone)
+Compare = Callable[[str | None, Iterable[str], str], bool]
+
+
+def _matches(reservation: Reservation, query: str, by_phone: Compare) -> bool:
+    typed, numbers = reservation.customer_phone, reservation.phone_numbers
     return all(
-        _matches_word(reservation, word) or by_phone(phone, _read_number(word))
-        for word in fold(query).split()
-    ) or by_phone(phone, _read_number(query))
+        _matches_word(reservation, word) or by_phone(typed, numbers, word) for word in query.split()
+    ) or by_phone(typed, numbers, query)
 
 
 def _matches_word(reservation: Reservation, word: str) -> bool:
-    code = (reservation.access_code or "").lower()
+    code = reservation.access_code or ""
     return (
-        _without_hyphens(word) in _without_hyphens(reservation.customer_name or "")
-        or _names_table(reservation.table_name, reservation.table_number, word)
-        or (bool(code) and word in {code, code[4:], code.replace("-", "")})
-    )
-
-
-def _read_number(query: str) -> str:
-    """Return the digits of `query` if it looks like all or part of a phone number, else `""`."""
-    folded = fold(query)
-    digits = _digits(folded)
-    is_number = all(sign.isdecimal() or sign in "+-./() " for sign in folded)
-    return digits if is_number and len(digits) >= _FEWEST_DIGITS else ""
-
-
-def _contains(phone: str, number: str) -> bool:
-    return bool(number) and (number in phone or _is_same_number(phone, number))
-
-
-def _ends_or_equals(phone: str, number: str) -> bool:
-    if len(number) == _LAST_DIGITS:
-        return phone.endswith(number)
-    return _is_same_number(phone, number)
-
-
-def _is_same_number(phone: str, number: str) -> bool:
-    """Whether `phone` and `number` are the same phone number.
-
-    One of them may lack the country code or the leading 0.
-    """
-    short, long = sorted((phone.lstrip("0"), number.lstrip("0")), key=len)
-    if len(short) < _NATIONAL_DIGITS:
-        return short == long != ""
-    return long.endswith(short) and (
-        short == long or _COUNTRY_CODE.fullmatch(long[: -len(short)]) is not None
-    )
-
-
-def _digits(text: str | None) -> str:
-    return "".join(sign for sign in fold(text or "") if sign.isdecimal())
+        matches_text(word, reservation.customer_name or "", (code, code[4:], code.replace("-", "")))
+        or matches_text(word, reservation.table_name, [reservation.table_number])
+    )  # fmt: skip
 
 
 Order = Literal["slot", "evening", "latest-evening", "newest"]
@@ -223,10 +182,9 @@ def _iterate(
 
 def _conditions(reader: Reader, wanted: Wanted) -> tuple[str, dict[str, Any]]:
     """Return the SQL condition for a filter, and its parameters."""
-    words = fold(wanted.text).split()
     tables = [
-        table.id for table in (list_tables(reader) if words else ())
-        if any(_names_table(table.name, table.number, word) for word in words)
+        table.id for table in (list_tables(reader) if wanted.text else ())
+        if any(matches_text(word, table.name, [table.number]) for word in wanted.text.split())
     ]  # fmt: skip
     lineage, reference = wanted.reference or (None, None)
     conditions = {

@@ -6,7 +6,7 @@ before it begins. A box that keeps restarting therefore stays within the authori
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -194,9 +194,7 @@ class Acme:
         settings: Settings,
         certificates: Certificates,
         database: Database,
-        may_run: Callable[[], bool],
     ) -> None:
-        """`may_run` must return whether the clock is trusted."""
         self._settings = settings
         self._certificates = certificates
         self._folder = certificates.folder
@@ -204,7 +202,9 @@ class Acme:
         self._plan: Plan | None = None  # None if the files must be read again
         self._is_requested = False
         self._has_alerts = True  # assume that there are alerts until they have been read
-        self.job = Job("the public certificate", database, self._next_due, self._run, may_run)
+        self.job = Job(
+            "the public certificate", database, self._next_due, self._run, needs_clock=True
+        )
         database.on_commit(self._on_command, ChangedBeside)
 
     def _on_command(self, _notices: Sequence[object]) -> None:

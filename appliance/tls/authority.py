@@ -11,18 +11,21 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from socket import gethostname
 from urllib.parse import urlsplit
 
+import apsw
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from appliance.clock import BUILT_AT
+from appliance.clock import parse_instant
 from appliance.core.network import is_public, listens_at
 from appliance.core.settings import ServerSettings
 
 Network = IPv4Network | IPv6Network
 
+# The release date of the bundled SQLite. A clock that shows an earlier time is wrong.
+_BUILT_AT = parse_instant(f"{apsw.sqlite3_sourceid()[:10]}T00:00:00Z")
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
 # The authority may sign for all of them, so it stays usable behind a new router or with a VPN.
 _PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")
@@ -64,7 +67,7 @@ def wanted_names(slug: str, server: ServerSettings, addresses: Iterable[str]) ->
     excluded, because its visitors do not trust the authority.
     """
     machine = gethostname()
-    names = ["localhost", f"{slug}.local", machine, *server.names]
+    names = ["localhost", f"{slug}.local", machine, *server.names, server.house_address]
     if "." not in machine:
         names.append(f"{machine}.local")
     if not is_public(server.app_url):
@@ -192,7 +195,7 @@ def _builder(
     day before the build.
     """
     # Begin a day early for phones whose clock is slow.
-    begins = datetime.fromtimestamp(max(now, BUILT_AT) // 1000, UTC) - timedelta(days=1)
+    begins = datetime.fromtimestamp(max(now, _BUILT_AT) // 1000, UTC) - timedelta(days=1)
     unused = dict.fromkeys(_NO_USAGES, False)
     usage = x509.KeyUsage(
         digital_signature=not signs, key_cert_sign=signs, crl_sign=signs, **unused

@@ -19,6 +19,8 @@ from appliance.core.errors import (
     SlotIsHeld,
     field_invalid,
 )
+from appliance.core.phone_numbers import spell_number
+from appliance.core.text import fold
 from appliance.database.connection import Transaction
 from appliance.outbox import VenueChanged
 from appliance.venue.model import (
@@ -137,11 +139,11 @@ def _apply_tables(tx: Transaction, tables: Sequence[Table]) -> None:
 
     All other tables become unbookable and move to the end of the table list.
     """
-    known: dict[str, str] = dict(tx.rows("SELECT number, id FROM venue_table"))
+    known = {fold(table.number): table.id for table in list_tables(tx)}
     for position, table in enumerate(tables):
         values = {"position": position, **_table_columns(table)}
-        if table.number in known:
-            tx.update("venue_table", known[table.number], **values)
+        if id_ := known.get(fold(table.number)):
+            tx.update("venue_table", id_, **values)
         else:
             tx.insert("venue_table", {"id": tx.new_id(), **values})
     sql = """UPDATE venue_table SET bookable = 0, position = :after
@@ -165,6 +167,8 @@ def _table_columns(table: Table) -> dict[str, Any]:
 def _venue_columns(venue: Venue) -> dict[str, Any]:
     policies = json.dumps(venue.policies, ensure_ascii=False) if venue.policies else None
     values = {name: getattr(venue, name) for name in _VENUE}
+    if len(venue.phone_numbers) == 1:  # staff then see the number that is dialled
+        values["phone"] = spell_number(venue.phone_numbers[0])
     return {**values, "auto_confirm": int(venue.auto_confirm), "policies": policies}
 
 

@@ -17,6 +17,7 @@ from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 from appliance.core.errors import SlotNotOffered, SlotUnknown, VenueClosed, VenueInactive
+from appliance.core.phone_numbers import country_of, find_numbers
 from appliance.database.connection import Reader, known
 
 
@@ -94,6 +95,11 @@ class Venue:
         return self.reservation_mode == "free"
 
     @property
+    def phone_numbers(self) -> tuple[str, ...]:
+        """The sure numbers in `phone`, in E.164."""
+        return _find_phone_numbers(self.phone, self.time_zone)
+
+    @property
     def way(self) -> str | None:
         """The URL of a map that shows the venue.
 
@@ -103,6 +109,11 @@ class Venue:
         if self.map_url or not self.address:
             return self.map_url
         return f"https://www.openstreetmap.org/search?query={quote(self.address, safe='')}"
+
+
+@lru_cache(maxsize=4)  # many pages show the venue's number, which rarely changes
+def _find_phone_numbers(phone: str | None, time_zone: str) -> tuple[str, ...]:
+    return tuple(find_numbers(phone, country_of(time_zone)))
 
 
 def find_closure(venue: Venue, closings: Iterable[Closing], day: str) -> VenueInactive | None:

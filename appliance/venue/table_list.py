@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from appliance.core.errors import ValidationError, field_invalid
+from appliance.core.text import fold, plain_dashes, western_digits
 from appliance.venue.model import Table
 from appliance.venue.venue_file import NAME_MAX, check_table
 
@@ -11,8 +12,9 @@ TABLES_MAX = 500
 _CAPACITY_MIN, _CAPACITY_MAX = 1, 4  # defaults for empty cells
 _COLUMNS = 6
 _DIGITS_MAX = 10
-_RANGE = re.compile(r"(\D*?)(\d{1,6})\s*(?:-|–|\.\.)\s*(\D*?)(\d{1,6})")
-_HEADINGS = frozenset({"number", "numéro", "numero", "table", "n°", "no", "nº", "رقم"})
+_RANGE = re.compile(r"(\D*?)(\d{1,6})\s*(?:-|\.\.)\s*(\D*?)(\d{1,6})")
+# Folded
+_HEADINGS = frozenset({"number", "numero", "table", "n°", "no", "رقم", "الرقم", "الطاوله"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ def parse_tables(text: str, taken: frozenset[str] = frozenset()) -> PastedTables
         if not raw.strip():
             continue
         cells = _split_cells(raw)
-        if not tables and not faults and cells[0].casefold() in _HEADINGS:
+        if not tables and not faults and fold(cells[0]) in _HEADINGS:
             continue
         try:
             found = _parse_row(cells)
@@ -79,7 +81,7 @@ def _parse_row(cells: list[str]) -> list[Table]:
 
 def _expand_range(number: str, name: str) -> list[tuple[str, str]]:
     """Return (number, name) for a table number, or for each table in a range."""
-    found = _RANGE.fullmatch(number)
+    found = _RANGE.fullmatch(plain_dashes(number))
     if found is None:
         return [(number, name or number)]
     head, first, other_head, last = found.groups()
@@ -98,7 +100,7 @@ def _parse_number(text: str, default: int) -> int:
 
     If the cell contains anything else, return -1, which `check_table` rejects.
     """
-    digits = re.sub("[\u202f\u00a0 ]", "", text)
+    digits = re.sub("[\u202f\u00a0 ]", "", western_digits(text))
     if not digits:
         return default
     is_number = digits.isascii() and digits.isdecimal() and len(digits) <= _DIGITS_MAX

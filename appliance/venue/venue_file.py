@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 
 from appliance.clock import ZoneDatabase
 from appliance.core.errors import OperatorError, ValidationError, check_length, field_invalid
+from appliance.core.phone_numbers import PHONE_MAX, is_phone
+from appliance.core.text import fold
 from appliance.venue.model import DAY_MINUTES, Slot, Table, Venue, interval, is_slot, minutes
 
 STATUSES = ("active", "inactive", "suspended")
@@ -27,8 +29,7 @@ NAME_MAX = 100
 _VENUE_NAME_MAX = 200
 _LATEST_END = 12 * 60
 _MAP_URL = re.compile(r"https://[^\s\"'<>]{4,490}")
-_PHONE_MAX = 40
-_PHONE = re.compile(r"(?!.{41})\+?(?:[ ().-]{0,2}[0-9]){6,20}")
+_PHONE = re.compile(r"\+?(?:[ ().-]{0,3}[0-9])+")
 _SLUG_MAX = 63  # the box is announced as <slug>.local, and a label holds 63 characters
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 # Excludes `..`, because the time zone's name becomes part of a file path.
@@ -80,9 +81,13 @@ def check_venue(venue: Venue, zones: ZoneDatabase) -> None:
     check_length(venue.address or "", "address", ADDRESS_MAX)
     if venue.map_url is not None and not _MAP_URL.fullmatch(venue.map_url):
         raise field_invalid("map_url", "map_url")
-    if venue.phone is not None and not _PHONE.fullmatch(venue.phone):
-        raise field_invalid("phone", "phone", longest=_PHONE_MAX)
+    if venue.phone is not None and not _is_number(venue.phone):
+        raise field_invalid("phone", "phone", longest=PHONE_MAX)
     _check_zone(venue.time_zone, zones)
+
+
+def _is_number(phone: str) -> bool:
+    return is_phone(phone) and _PHONE.fullmatch(fold(phone).strip()) is not None
 
 
 def _check_zone(name: str, zones: ZoneDatabase) -> None:
@@ -100,7 +105,7 @@ def check_table(table: Table, taken: Collection[str]) -> None:
 
     `taken` contains the numbers of the other tables, which must not be used again.
     """
-    if table.number in taken:
+    if fold(table.number) in map(fold, taken):
         raise field_invalid("number", "number_taken", number=table.number)
     for name, longest in (("number", _LABEL_MAX), ("name", NAME_MAX), ("type", _LABEL_MAX)):
         value = getattr(table, name)

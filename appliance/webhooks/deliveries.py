@@ -1,8 +1,7 @@
 """Deliveries and attempts: value types, and the rows that the dispatcher reads and writes.
 
-`due_uptime` is the machine's uptime (ms) at which a retry is due. Clock steps do not change it. It
-is 0 for a replayed delivery, which is due now, and NULL for a new delivery. New deliveries are sent
-in ascending order of `seq`.
+A pending delivery is `new` until its first attempt fails, then a `retry`, or a `replay` if somebody
+asked for it. New ones and replays are due now; `due_at` is when a retry is due.
 """
 
 import json
@@ -11,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
+from appliance.clock import HOUR_MS
 from appliance.database.connection import Reader, Transaction
 
 Key = tuple[int, ...]  # a primary key: (delivery seq,), (delivery seq, attempt n) or (event seq,)
@@ -76,20 +76,18 @@ class Outcome:
 class AttemptRecord:
     """The outcome of an attempt and the new state of its delivery, ready to be written.
 
-    If `outcome` is None, nothing was sent and the delivery is cancelled. `replays` is the
-    delivery's number of replays when the attempt began. `request` is the failed request to store,
-    or None.
+    `replays` is the delivery's number of replays when the attempt began. `request` is the failed
+    request to store, or None.
     """
 
     delivery_seq: int
     endpoint_id: str
     started_at: int
     duration_ms: int
-    outcome: Outcome | None
+    outcome: Outcome
     state: str
     attempts: int
     due_at: int
-    due_uptime: int | None
     replays: int = 0
     body_sha256: bytes | None = None
     request: bytes | None = None
@@ -97,14 +95,14 @@ class AttemptRecord:
     @property
     def clock_skew_s(self) -> int | None:
         """The receiver's clock minus the box's, in seconds, or None if the response had no date."""
-        if self.outcome is None or self.outcome.receiver_time is None:
+        if self.outcome.receiver_time is None:
             return None
         answered_at = self.started_at + self.duration_ms
         return round((self.outcome.receiver_time - answered_at) / 1000)
 
     def without_content(self) -> "AttemptRecord":
         """Return a copy without the request, the response excerpt and the body digest."""
-        outcome = None if self.outcome is None else replace(self.outcome, excerpt=None)
+        outcome = replace(self.outcome, excerpt=None)
         return replace(self, outcome=outcome, request=None, body_sha256=None)
 
 
@@ -116,50 +114,51 @@ _SELECT = """
 """
 
 
-_DUE = f"{_SELECT} WHERE d.state = 'pending' AND d.endpoint_id = :endpoint_id AND"
+_DUE = f"{_SELECT} WHERE d.state = 'pending' AND d.endpoint_id = :endpoint_id"
+# A retry that is due later than this was scheduled before the clock was set back. The longest wait
+# is 12 hours and a minute.
+LONGEST_WAIT_MS = 13 * HOUR_MS
+_FOREVER = 1 << 62
 
 
-def iterate_untried(
-    reader: Reader, endpoint_id: str, after: int, backlog_end: int
-) -> Iterator[DueDelivery]:
-    """Iterate over the endpoint's new deliveries with a `seq` greater than `after`, oldest first.
+def iterate_new(reader: Reader, endpoint_id: str, since: int = 0) -> Iterator[DueDelivery]:
+    """Iterate over the endpoint's new deliveries that were created after `since`, oldest first.
 
-    If a reservation also has a new delivery with a `seq` up to `backlog_end`, its later deliveries
-    are skipped, because that delivery must be sent first.
+    If an older new delivery of the same reservation was not, the later ones wait for it.
     """
     rows = reader.rows(
-        f"""{_DUE} d.due_uptime IS NULL AND d.seq > :after
-                AND (:backlog_end = 0 OR NOT EXISTS (
+        f"""{_DUE} AND d.kind = 'new' AND d.due_at > :since
+                AND (:since = 0 OR NOT EXISTS (
                     SELECT 1 FROM event f CROSS JOIN delivery o INDEXED BY delivery_event
                         ON o.event_seq = f.seq
                     WHERE f.reservation_id = e.reservation_id AND o.endpoint_id = :endpoint_id
-                        AND o.state = 'pending' AND o.due_uptime IS NULL AND o.seq <= :backlog_end))
-            ORDER BY d.seq""",  # noqa: S608 - constants
-        {"endpoint_id": endpoint_id, "after": after, "backlog_end": backlog_end},
+                        AND o.state = 'pending' AND o.kind = 'new' AND o.due_at <= :since))
+            ORDER BY d.due_at, d.seq""",  # noqa: S608 - constants
+        {"endpoint_id": endpoint_id, "since": since},
     )
     return (DueDelivery(*row) for row in rows)
 
 
-def iterate_retries(reader: Reader, endpoint_id: str, uptime: int) -> Iterator[DueDelivery]:
-    """Iterate over the endpoint's retries that are due at `uptime`, in order of due time."""
-    rows = reader.rows(
-        f"{_DUE} d.due_uptime <= :uptime ORDER BY d.due_uptime, d.seq",
-        {"endpoint_id": endpoint_id, "uptime": uptime},
-    )
-    return (DueDelivery(*row) for row in rows)
+def iterate_retries(reader: Reader, endpoint_id: str, now: int) -> Iterator[DueDelivery]:
+    """Iterate over the endpoint's replays, then over its retries that are due, oldest first."""
+    late = now + LONGEST_WAIT_MS
+    for kind, after, until in (
+        ("replay", -1, _FOREVER), ("retry", -1, now), ("retry", late, _FOREVER),
+    ):  # fmt: skip
+        rows = reader.rows(
+            f"""{_DUE} AND d.kind = :kind AND d.due_at > :after AND d.due_at <= :until
+                ORDER BY d.due_at, d.seq""",
+            {"endpoint_id": endpoint_id, "kind": kind, "after": after, "until": until},
+        )
+        yield from (DueDelivery(*row) for row in rows)
 
 
-def newest_delivery(reader: Reader) -> int:
-    """Return the `seq` of the latest delivery, or 0 if there is none."""
-    return int(reader.value("SELECT coalesce(max(seq), 0) FROM delivery"))
-
-
-def find_next_retry(reader: Reader, endpoint_id: str, uptime: int) -> int | None:
-    """Return when the endpoint's next retry after `uptime` is due, as uptime in ms, or None."""
-    sql = """SELECT due_uptime FROM delivery
-             WHERE state = 'pending' AND endpoint_id = :endpoint_id AND due_uptime > :uptime
-             ORDER BY due_uptime LIMIT 1"""
-    return reader.one(int, sql, {"endpoint_id": endpoint_id, "uptime": uptime})
+def find_next_retry(reader: Reader, endpoint_id: str) -> int | None:
+    """Return when the endpoint's next retry is due (ms since 1970), 0 for a replay, or None."""
+    sql = """SELECT iif(kind = 'replay', 0, due_at) FROM delivery
+             WHERE state = 'pending' AND endpoint_id = :endpoint_id AND kind > 'new'
+             ORDER BY kind, due_at LIMIT 1"""
+    return reader.one(int, sql, {"endpoint_id": endpoint_id})
 
 
 def list_erased(reader: Reader, seqs: Iterable[int]) -> set[int]:
@@ -193,11 +192,11 @@ def insert_attempts(tx: Transaction, records: Iterable[AttemptRecord]) -> None:
                (SELECT coalesce(max(n), 0) + 1 FROM attempt WHERE delivery_seq = :delivery_seq),
                :started_at, :duration_ms, :phase, :code, :http_status, :remote_address, :excerpt,
                :charged, :body_sha256)""",
-        [_values(record) | _values(record.outcome) for record in records if record.outcome],
+        [_values(record) | _values(record.outcome) for record in records],
     )
 
 
-def update_deliveries(tx: Transaction, boot: str, records: Iterable[AttemptRecord]) -> None:
+def update_deliveries(tx: Transaction, records: Iterable[AttemptRecord]) -> None:
     """Write the state of each delivery after its attempt.
 
     A delivery that was cancelled or replayed during the attempt changes only if the attempt
@@ -205,12 +204,13 @@ def update_deliveries(tx: Transaction, boot: str, records: Iterable[AttemptRecor
     """
     tx.execute_each(
         """UPDATE delivery
-           SET state = :state, attempts = :attempts, due_at = :due_at, due_boot = :boot,
-               due_uptime = :due_uptime, finished_at = iif(:state = 'pending', NULL, :due_at)
+           SET state = :state, attempts = :attempts, due_at = :due_at,
+               kind = iif(:state = 'pending', 'retry', kind),
+               finished_at = iif(:state = 'pending', NULL, :due_at)
            WHERE seq = :delivery_seq
                AND ((state = 'pending' AND replays = :replays)
                    OR (state IN ('pending', 'cancelled') AND :state = 'delivered'))""",
-        [_values(record) | {"boot": boot} for record in records],
+        [_values(record) for record in records],
     )
 
 
@@ -219,7 +219,7 @@ def update_health(tx: Transaction, records: Iterable[AttemptRecord]) -> None:
     changes: dict[str, dict[str, Any]] = {}
     for record in records:
         outcome = record.outcome
-        if outcome is None or not outcome.charged:
+        if not outcome.charged:
             continue
         new = {"id": record.endpoint_id, "now": tx.now, "delivered": 0, "failed": 0, "in_a_row": 0}
         change = changes.setdefault(record.endpoint_id, new | {"skew": None})

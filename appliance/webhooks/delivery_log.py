@@ -41,7 +41,6 @@ class ListedDelivery:
     id: str
     state: str
     due_at: int
-    due_now: int  # 1 or 0
     finished_at: int | None
     replays: int
     event_type: str
@@ -66,7 +65,7 @@ class DeliveryPage:
 
 
 _LINES = """
-    SELECT d.event_seq, d.seq, d.id, d.state, d.due_at, coalesce(d.due_uptime, 0) = 0,
+    SELECT d.event_seq, d.seq, d.id, d.state, d.due_at,
            d.finished_at, d.replays, e.type, e.occurred_at, e.reservation_id, d.endpoint_id, p.url,
            coalesce(last.n, 0), last.outcome, last.http_status
     FROM delivery d
@@ -142,9 +141,8 @@ def read_queue(reader: Reader, endpoint_id: str) -> QueueSummary:
                      WHERE state = 'pending' AND endpoint_id = :id),
                     (SELECT count(*) FROM delivery
                      WHERE endpoint_id = :id AND state = 'dead'),
-                    (SELECT iif(coalesce(due_uptime, 0) = 0, 0, due_at) FROM delivery
-                     WHERE state = 'pending' AND endpoint_id = :id
-                     ORDER BY due_uptime, seq LIMIT 1)"""
+                    (SELECT min(iif(kind = 'retry', due_at, 0)) FROM delivery
+                     WHERE state = 'pending' AND endpoint_id = :id)"""
     return known(reader.one(QueueSummary, sql, {"id": endpoint_id}))
 
 
@@ -272,9 +270,9 @@ REPLAY_PAGE = 500
 # Skips deliveries that are due now and not yet attempted, i.e. new and already replayed deliveries.
 _REPLAY = """
     UPDATE delivery
-    SET state = 'pending', attempts = 0, due_at = :now, due_boot = NULL, due_uptime = 0,
+    SET state = 'pending', attempts = 0, due_at = :now, kind = 'replay',
         finished_at = NULL, replays = replays + 1
-    WHERE NOT (state = 'pending' AND attempts = 0 AND coalesce(due_uptime, 0) = 0)
+    WHERE NOT (state = 'pending' AND kind <> 'retry')
 """
 
 

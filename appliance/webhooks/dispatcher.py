@@ -2,7 +2,8 @@
 
 The dispatcher does not poll. It looks for work after a commit that queued deliveries, when an
 attempt ends, and when its only alarm, set for the earliest retry, goes off. A delivery in flight is
-still stored as pending, so after a crash it is sent again with the same id.
+still stored as pending, so after a crash it is sent again with the same id. No clock holds a
+delivery back: whatever time the machine has is signed.
 """
 
 import asyncio
@@ -14,15 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from appliance.alerts import OFFLINE, UNWRITTEN, Alerts, notice_blocked
-from appliance.clock import (
-    BoxClock,
-    Synchronised,
-    SystemUptime,
-    WatchClockSteps,
-    kernel_is_synchronised,
-    watch_clock_steps,
-)
-from appliance.clock_gate import ClockGate
+from appliance.clock import Alarm, BoxClock, CallLater, Cancellable
 from appliance.core.errors import InvalidWebhookUrl, Unavailable, log_exception
 from appliance.core.network import has_way_out
 from appliance.core.settings import WebhookSettings
@@ -30,7 +23,7 @@ from appliance.database.connection import Reader
 from appliance.database.database import ChangedBeside
 from appliance.environment import Environment
 from appliance.outbox import DeliveriesQueued
-from appliance.reservations.rows import find_reservation
+from appliance.reservations.rows import get_reservation
 from appliance.venue.model import get_venue
 from appliance.webhooks.client import (
     BOX_OFFLINE,
@@ -54,7 +47,7 @@ from appliance.webhooks.endpoint_queue import EndpointQueue
 from appliance.webhooks.endpoints import Endpoint, EndpointsChanged, list_active_endpoints
 from appliance.webhooks.payload import event_body, sample_body
 from appliance.webhooks.recorder import Recorder, note_health
-from appliance.webhooks.retry_policy import Step, next_step, rebase_due_times
+from appliance.webhooks.retry_policy import next_step
 from appliance.webhooks.url_policy import EgressGuard, TargetUrl, make_guard, parse_target_url
 
 
@@ -87,19 +80,19 @@ class Inside:
 class Dependencies:
     """The dispatcher's dependencies. `inside` is set in the test environment only.
 
-    `draw` returns a random number in [0, 1).
+    `machine_time` is the time of signatures, in ms since 1970. `draw` returns a random number in
+    [0, 1).
     """
 
     guard: EgressGuard
     trust: Trust
-    uptime: SystemUptime
+    machine_time: Callable[[], int]
+    call_later: CallLater
     connect: Connect = connect_directly
     draw: Callable[[], float] = random.random
     budgets: Budgets = field(default_factory=Budgets)
     inside: Inside | None = None
     has_way_out: Callable[[], bool] = has_way_out
-    synchronised: Synchronised = kernel_is_synchronised
-    watch_clock_steps: WatchClockSteps = watch_clock_steps
 
     def is_inside(self, url: object) -> bool:
         """Whether `url` is the URL of a receiver inside this process."""
@@ -116,33 +109,38 @@ class Dependencies:
         return Client(receiver, self.guard, self.connect, trust, self.budgets)
 
 
-def make_dependencies(settings: WebhookSettings) -> Dependencies:
+def make_dependencies(settings: WebhookSettings, clock: BoxClock) -> Dependencies:
     """Create the production dependencies. Raises OperatorError if `allow_networks` is invalid."""
-    return Dependencies(guard=make_guard(settings), trust=SystemTrust(), uptime=SystemUptime())
+    return Dependencies(
+        guard=make_guard(settings),
+        trust=SystemTrust(),
+        machine_time=clock.machine.now,
+        call_later=partial(Alarm, clock),
+    )
 
 
 IN_FLIGHT_MAX = 32
 _UNWRITTEN_MAX = 256
-_READ_AGAIN_MS = 15_000
+_READ_AGAIN_SECONDS = 15.0
 
-_QUIET_MS = 60_000
-_TRY_AGAIN_MS = 60_000
-_EVIDENCE_MS = 2 * _TRY_AGAIN_MS
+_QUIET_SECONDS = 60.0
+_TRY_AGAIN_SECONDS = 60.0
+_EVIDENCE_SECONDS = 2 * _TRY_AGAIN_SECONDS
 _EVIDENCE = (NO_ROUTE, DNS_TEMP, CONN_TIMEOUT)
 
 
 class OfflineGate:
     """Decides from the external endpoints' recent results whether the box itself was offline."""
 
-    def __init__(self, has_way_out: Callable[[], bool], uptime: SystemUptime) -> None:
+    def __init__(self, has_way_out: Callable[[], bool], monotonic: Callable[[], float]) -> None:
         self._has_way_out = has_way_out
-        self._uptime = uptime
-        self._last_success: int | None = None
-        self._failed_at: dict[str, int] = {}
+        self._monotonic = monotonic
+        self._last_success: float | None = None
+        self._failed_at: dict[str, float] = {}
 
     def note_success(self) -> None:
         """Record that an external endpoint responded, with any status."""
-        self._last_success = self._uptime.milliseconds()
+        self._last_success = self._monotonic()
         self._failed_at.clear()
 
     def is_to_blame(self, outcome: Outcome, client: Client, external_hosts: set[str]) -> bool:
@@ -154,7 +152,7 @@ class OfflineGate:
         or there is only one host and the error was `no_route` or `dns_temp`. For a local receiver,
         this is true if this machine has no route to it.
         """
-        now = self._uptime.milliseconds()
+        now = self._monotonic()
         if client.is_local:
             return outcome.code == NO_ROUTE
         if outcome.code not in _EVIDENCE:
@@ -162,9 +160,9 @@ class OfflineGate:
         self._failed_at[client.receiver.host] = now
         if not self._has_way_out():
             return True
-        if self._last_success is not None and now - self._last_success < _QUIET_MS:
+        if self._last_success is not None and now - self._last_success < _QUIET_SECONDS:
             return False
-        lately = sum(now - at <= _EVIDENCE_MS for at in self._failed_at.values())
+        lately = sum(now - at <= _EVIDENCE_SECONDS for at in self._failed_at.values())
         return lately >= (2 if outcome.code == CONN_TIMEOUT else min(2, len(external_hosts)))
 
 
@@ -188,43 +186,25 @@ class Dispatcher:
         self._allow_http = environment.name == "test" or settings.allow_http
         self._database = database = environment.database
         self._dependencies = dependencies
-        self._uptime = uptime = dependencies.uptime
+        self._clock = database.clock
         self._queues: dict[str, EndpointQueue] = {}
         # The console shows warnings, so only the live environment logs alerts as warnings. A
         # problem that affects both environments is then shown once, and problems in partners' tests
         # are not shown.
         level = logging.WARNING if environment.name == "live" else logging.INFO
         self._alerts = Alerts(database, level)
-        clock = database.clock
-        if not isinstance(clock, BoxClock):
-            grace_ms = settings.clock_grace_minutes * 60_000
-            synchronised = dependencies.synchronised
-            clock = BoxClock(clock, uptime.boot, uptime.milliseconds, synchronised, grace_ms)
-        self._clock = clock.machine  # receivers and the log get the machine's uncorrected time
-        self.clock_gate = ClockGate(
-            database,
-            clock,
-            uptime,
-            dependencies.watch_clock_steps,
-            self._alerts,
-            partial(rebase_due_times, database, uptime),
-            self._catch_up,
-        )
-        self._offline_gate = OfflineGate(dependencies.has_way_out, uptime)
-        self._recorder = Recorder(database, uptime.boot, self._on_recorded, self._on_stuck)
+        self._offline_gate = OfflineGate(dependencies.has_way_out, self._clock.monotonic)
+        self._recorder = Recorder(database, self._on_recorded, self._on_stuck)
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_stuck = False  # the outcomes of attempts cannot be written
-        self._alarm: asyncio.TimerHandle | None = None
-        self._alarm_at: int | None = None
+        self._alarm: Cancellable | None = None
         self._pump_is_due = False
         self._running = False
 
     async def start(self) -> None:
         """Start sending pending deliveries, and listen for new deliveries."""
         self._alerts.start()
-        await self.clock_gate.start()
         self._running = True
-        self.clock_gate.watch(self._on_alarm)  # a retry may have become due during a suspend
         kinds = DeliveriesQueued, EndpointsChanged, ChangedBeside
         self._database.on_commit(self._on_commit, *kinds)
         self._reload()
@@ -243,7 +223,6 @@ class Dispatcher:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._recorder.close()
-        await self.clock_gate.close()
         await self._alerts.close()
         for queue in self._queues.values():
             self._close(queue.close())
@@ -258,12 +237,6 @@ class Dispatcher:
     def is_echo_receiver(self, url: str) -> bool:
         """Whether `url` is one of the sandbox's echo receivers, inside this process."""
         return self._dependencies.is_inside(url)
-
-    def _catch_up(self) -> None:
-        """Send the deliveries that became due during a pause. Newer ones may be sent first."""
-        for queue in self._queues.values():
-            queue.start_backlog()
-        self._pump_soon()
 
     def _on_commit(self, notices: Sequence[object]) -> None:
         if not self._running:
@@ -281,8 +254,8 @@ class Dispatcher:
         try:
             self._reload()
         except Unavailable:
-            at = self._uptime.milliseconds() + _READ_AGAIN_MS
-            self._uptime.call_at(at, lambda: self._on_commit([ChangedBeside()]))
+            again = partial(self._on_commit, [ChangedBeside()])
+            self._dependencies.call_later(_READ_AGAIN_SECONDS, again)
             return
         for endpoint_id, queue in self._queues.items():
             if isinstance(notice, ChangedBeside) or endpoint_id == notice.endpoint_id:
@@ -335,30 +308,24 @@ class Dispatcher:
         self._pump_is_due = False
         if self._is_stuck or not self._running or self._recorder.waiting >= _UNWRITTEN_MAX:
             return
-        uptime = self._uptime.milliseconds()
-        ready = [queue for queue in self._queues.values() if queue.wants(uptime)]
-        if ready and (now := self.clock_gate.time_to_sign()) is not None:
-            for queue in sorted(ready, key=lambda queue: queue.in_flight):
-                try:
-                    self._database.peek(self._start_attempts, queue, uptime, now)
-                except Exception as error:  # noqa: BLE001 - continue with the other queues
-                    log_exception("webhooks: read deliveries", error)
-                    queue.pause(uptime + _READ_AGAIN_MS)
-        times = [queue.wakes_at(uptime) for queue in self._queues.values()]
-        self._set_alarm(min((at for at in times if at is not None), default=None))
+        now, monotonic = self._clock.now(), self._clock.monotonic()
+        ready = [queue for queue in self._queues.values() if queue.wants(now, monotonic)]
+        for queue in sorted(ready, key=lambda queue: queue.in_flight):
+            try:
+                self._database.peek(self._start_attempts, queue, now)
+            except Exception as error:  # noqa: BLE001 - continue with the other queues
+                log_exception("webhooks: read deliveries", error)
+                queue.pause(monotonic + _READ_AGAIN_SECONDS)
+        waits = [queue.seconds_left(now, monotonic) for queue in self._queues.values()]
+        self._set_alarm(min((wait for wait in waits if wait is not None), default=None))
 
-    def _start_attempts(self, reader: Reader, queue: EndpointQueue, uptime: int, now: int) -> None:
+    def _start_attempts(self, reader: Reader, queue: EndpointQueue, now: int) -> None:
         """Start the queue's due attempts. After an error, attempts already started continue."""
         places = IN_FLIGHT_MAX - sum(each.in_flight for each in self._queues.values())
-        for delivery in queue.choose(reader, uptime, min(places, queue.room)):
+        for delivery in queue.choose(reader, now, min(places, queue.room)):
             body = _render(reader, delivery, queue.endpoint)
             queue.begin(delivery)
-            attempt = _Attempt(queue, delivery, body or b"", now)
-            if body is None:
-                queue.end(None)
-                self._recorder.add(self._record(attempt, None))
-            else:
-                self._spawn(self._run(attempt))
+            self._spawn(self._run(_Attempt(queue, delivery, body, now)))
 
     async def _run(self, attempt: _Attempt) -> None:
         """Sign and send the body. Record every failure as an outcome.
@@ -370,8 +337,9 @@ class Dispatcher:
         outcome = Outcome(GUARD, "blocked")
         try:
             request = queue.request(
-                delivery, self._environment_name, attempt.body, attempt.started_at
-            )
+                delivery, self._environment_name, attempt.body, attempt.started_at,
+                self._dependencies.machine_time(),
+            )  # fmt: skip
             if client is not None:
                 outcome = await client.post(request)
         except Exception as error:  # noqa: BLE001 - the attempt failed and is retried
@@ -418,7 +386,7 @@ class Dispatcher:
         for each in affected:
             if each is queue or not each.offline:
                 each.offline = True
-                each.pause(self._uptime.milliseconds() + _TRY_AGAIN_MS)
+                each.pause(self._clock.monotonic() + _TRY_AGAIN_SECONDS)
         return replace(outcome, code=BOX_OFFLINE, charged=False)
 
     def _resume(self, queues: Sequence[EndpointQueue]) -> None:
@@ -428,23 +396,15 @@ class Dispatcher:
         if not any(queue.offline for queue in self._queues.values()):
             self._alerts.end(OFFLINE, "the box is online again, so webhooks are sent again")
 
-    def _record(
-        self, attempt: _Attempt, outcome: Outcome | None, duration_ms: int = 0
-    ) -> AttemptRecord:
-        """Return an attempt's record.
-
-        If `outcome` is None, nothing was sent, and the delivery is cancelled.
-        """
-        delivery, now, uptime = attempt.delivery, self._clock.now(), self._uptime.milliseconds()
-        step = Step("cancelled", delivery.attempts)
-        if outcome is not None:
-            step = next_step(
-                delivery.attempts,
-                delivered=outcome.delivered,
-                charged=outcome.charged,
-                draw=self._dependencies.draw,
-            )
-        is_sent = outcome is not None and outcome.phase in SENT
+    def _record(self, attempt: _Attempt, outcome: Outcome, duration_ms: int) -> AttemptRecord:
+        delivery, now = attempt.delivery, self._clock.now()
+        step = next_step(
+            delivery.attempts,
+            delivered=outcome.delivered,
+            charged=outcome.charged,
+            draw=self._dependencies.draw,
+        )
+        is_sent = outcome.phase in SENT
         return AttemptRecord(
             delivery_seq=delivery.seq,
             endpoint_id=attempt.queue.endpoint_id,
@@ -454,7 +414,6 @@ class Dispatcher:
             state=step.state,
             attempts=step.attempts,
             due_at=now + step.wait_ms,
-            due_uptime=uptime + step.wait_ms if step.state == "pending" else None,
             replays=delivery.replays,
             body_sha256=hashlib.sha256(attempt.body).digest() if is_sent else None,
         )
@@ -463,8 +422,8 @@ class Dispatcher:
         for record in records:
             queue = self._queues[record.endpoint_id]
             queue.finish(record.delivery_seq)
-            if record.due_uptime is not None:
-                queue.expect_retry(record.due_uptime)
+            if record.state == "pending":
+                queue.expect_retry(record.due_at)
         self._pump_soon()
 
     def _on_stuck(self, stuck: bool) -> None:  # noqa: FBT001 - a callback with one argument
@@ -473,28 +432,19 @@ class Dispatcher:
             self._alerts.begin(UNWRITTEN, "webhook results cannot be written, so webhooks wait")
         else:
             self._alerts.end(UNWRITTEN, "webhook results can be written again")
-            self._catch_up()
+            self._pump_soon()
 
-    def _set_alarm(self, at: int | None) -> None:
-        if at == self._alarm_at:
-            return
+    def _set_alarm(self, seconds: float | None) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
-        self._alarm_at = at
-        self._alarm = None if at is None else self._uptime.call_at(at, self._on_alarm)
-
-    def _on_alarm(self) -> None:
-        """Send due deliveries and set a new alarm, after an alarm or a clock change."""
-        self._set_alarm(None)
-        self._pump_soon()
+        call_later = self._dependencies.call_later
+        self._alarm = None if seconds is None else call_later(seconds, self._pump_soon)
 
 
-def _render(reader: Reader, delivery: DueDelivery, endpoint: Endpoint | None) -> bytes | None:
-    """Return the body with the reservation's current data, or None if the reservation is gone."""
+def _render(reader: Reader, delivery: DueDelivery, endpoint: Endpoint | None) -> bytes:
+    """Return the body with the reservation's current data."""
     assert endpoint is not None  # noqa: S101 - every queue in use has an endpoint
     if delivery.reservation_id is None:
         return sample_body(reader, delivery)
-    reservation = find_reservation(reader, delivery.reservation_id)
-    if reservation is None:
-        return None
+    reservation = get_reservation(reader, delivery.reservation_id)
     return event_body(delivery, reservation, get_venue(reader), endpoint)

@@ -27,7 +27,7 @@ from appliance.webhooks.deliveries import (
 )
 
 
-def record_attempts(tx: Transaction, boot: str, records: Sequence[AttemptRecord]) -> None:
+def record_attempts(tx: Transaction, records: Sequence[AttemptRecord]) -> None:
     """Record each attempt, and update its delivery and its endpoint's health.
 
     If a guest's data was erased while an attempt was in flight, the contents of the request and the
@@ -36,7 +36,7 @@ def record_attempts(tx: Transaction, boot: str, records: Sequence[AttemptRecord]
     erased = list_erased(tx, [record.delivery_seq for record in records])
     records = [r.without_content() if r.delivery_seq in erased else r for r in records]
     insert_attempts(tx, records)
-    update_deliveries(tx, boot, records)
+    update_deliveries(tx, records)
     keep_failed_requests(tx, [record for record in records if record.request is not None])
     drop_requests(tx, [(r.delivery_seq,) for r in records if r.state == "delivered"])
     update_health(tx, records)
@@ -58,7 +58,6 @@ class Recorder:
     def __init__(
         self,
         database: Database,
-        boot: str,
         on_recorded: Callable[[Sequence[AttemptRecord]], None],
         on_stuck: Callable[[bool], None],
     ) -> None:
@@ -68,7 +67,6 @@ class Recorder:
         be written again.
         """
         self._database = database
-        self._boot = boot
         self._on_recorded = on_recorded
         self._on_stuck = on_stuck
         self._waiting: list[AttemptRecord] = []
@@ -102,7 +100,7 @@ class Recorder:
                 await self._pause(_GATHER_SECONDS)
             batch = self._waiting[:BATCH_MAX]
             try:
-                await self._database.write(record_attempts, self._boot, batch)
+                await self._database.write(record_attempts, batch)
             except Unavailable:
                 if self._closing.is_set():
                     break
@@ -130,7 +128,7 @@ class Recorder:
 def note_health(alerts: Alerts, record: AttemptRecord) -> None:
     """Raise or clear the endpoint's alerts. Failures that the box caused do not count."""
     outcome, id_, skew_s = record.outcome, record.endpoint_id, record.clock_skew_s
-    if outcome is None or not outcome.charged:
+    if not outcome.charged:
         return
     if outcome.delivered:
         alerts.end(ENDPOINT_FAILING, f"webhook endpoint {id_} answers again", id_)

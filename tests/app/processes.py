@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Self
 
 READY_SECONDS = 60.0
-_ANY_CLOCK = "VENUEBOX_WEBHOOKS_CLOCK_GRACE_MINUTES"  # the machine may have no time server
 
 
 class Serving:
@@ -35,7 +34,7 @@ class Serving:
             stderr=subprocess.PIPE,
             text=True,
             cwd=Path(__file__).parents[2],
-            env={**inherited, _ANY_CLOCK: "0", **(environ or {})},
+            env={**inherited, **(environ or {})},
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from appliance.clock_gate import find_heartbeat
+from appliance.box import find_heartbeat
 from appliance.core.errors import Unavailable
 from tests.conftest import Running
 from web.monitoring import Health

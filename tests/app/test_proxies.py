@@ -97,15 +97,13 @@ async def test_the_line_that_mends_it_is_a_setting_as_it_is_written(watched):
 
 async def test_the_portal_shows_it_with_its_line_and_a_restart_forgets_it(tmp_path, clock):
     line = "trusted_proxies = [&#34;127.0.0.1&#34;]"
-    settings = with_settings(webhooks={"clock_grace_minutes": 0})
+    settings = with_settings()
     async with running_box(tmp_path, clock, settings) as running:
         owner = await a_person(running)
         async with running.client.get("/health", headers=FOR) as response:
             assert response.status == 200
         assert line in (await owner.get("/portal/box"))[1]
-    named = with_settings(
-        server={"trusted_proxies": ("127.0.0.1",)}, webhooks={"clock_grace_minutes": 0}
-    )
+    named = with_settings(server={"trusted_proxies": ("127.0.0.1",)})
     async with running_box(tmp_path, clock, named) as running:
         await running.live.database.write(put_alert, Alert("of_others", "", 0, ""))
         assert [c.name for c in running.live.database.peek(list_alerts)] == ["of_others"]

@@ -146,7 +146,7 @@ def queue_test_email(tx, language):
 
 async def open_guest_pages(box, page):
     """Confirm a reservation on the page. Return the paths of all pages that links lead to."""
-    box.clock.set("2026-11-21T12:00:00Z")
+    box.clock.machine.set("2026-11-21T12:00:00Z")
     keyring = box.environment.keyring
     coming = await box.guest(
         date="2026-11-22", access_code="SVC-MMMM", customer_name=LONG, slot="19:30"
@@ -204,7 +204,7 @@ async def test_no_page_of_a_guest_has_a_violation(portal, size, scheme, language
         await page.goto("/book")
         await page.fill("[name=name]", name)
         await page.fill("[name=email]", "youssef@example.org")
-        box.clock.advance(20)
+        box.clock.machine.advance(20)
         await page.click("[data-booking] button[type=submit]")
         await page.wait_for_selector(".fault, .facts")
         await found.look(page, f"booked by {name}")

@@ -18,7 +18,7 @@ ROOM = "/test/portal/integrations"
 def settings():
     return with_settings(
         api={"rate_limit_per_minute": 1000},
-        webhooks={"allow_networks": ("127.0.0.0/8",), "clock_grace_minutes": 0},
+        webhooks={"allow_networks": ("127.0.0.0/8",)},
     )
 
 

@@ -209,7 +209,7 @@ async def test_an_app_is_added_asked_for_and_replaced_by_a_recovery_code(portal)
     codes = await page.locator("#recovery-codes code").all_inner_texts()
     assert len(codes) == 10
 
-    portal.box.clock.advance(60)
+    portal.box.clock.machine.advance(60)
     stranger = await portal.stranger("ar", viewport=PHONE)
     for kind in ("code", "recovery"):
         await stranger.context.clear_cookies()

@@ -16,7 +16,6 @@ from pathlib import Path
 
 HOST, PORT = "127.0.0.1", 8080
 SETTINGS = {
-    "VENUEBOX_WEBHOOKS_CLOCK_GRACE_MINUTES": "0",
     "VENUEBOX_DOOR_EARLY_MINUTES": "1440",
     "VENUEBOX_DATA": "/srv/box",
 }

@@ -1,4 +1,4 @@
-"""A box that started before its network: later, links and certificate use its address."""
+"""The box's address in networks of its own: one that comes late, and several at once."""
 
 import json
 import os
@@ -11,10 +11,12 @@ import urllib.request
 import pytest
 
 from tests.journeys.box_process import PROGRAM, clean_environ, found_box
-from tests.namespaces import Cable, ip, may_make_namespaces
+from tests.namespaces import Cable, ip, may_make_namespaces, within
+from web.mdns import find_addresses
 
 HOME, GUEST = "10.214.7.1", "10.214.7.2"
 PORT, TLS_PORT = 18080, 18443
+ANYWHERE = "0.0.0.0"  # noqa: S104 - of a network of its own
 __test__ = may_make_namespaces()  # else only tests/app/names/test_announcing.py tests this
 
 
@@ -29,10 +31,8 @@ def cable():
 def box(cable, tmp_path):
     founded = found_box(tmp_path)
     run = ["ip", "netns", "exec", cable.inside, PROGRAM, "serve", "--data", str(founded.data),
-           "--host", "0.0.0.0", "--port", str(PORT)]  # fmt: skip # noqa: S104 - all of its own
-    environ = clean_environ(
-        {"VENUEBOX_SERVER_TLS_PORT": str(TLS_PORT), "VENUEBOX_WEBHOOKS_CLOCK_GRACE_MINUTES": "0"}
-    )
+           "--host", ANYWHERE, "--port", str(PORT)]  # fmt: skip
+    environ = clean_environ({"VENUEBOX_SERVER_TLS_PORT": str(TLS_PORT)})
     with (
         (tmp_path / "log").open("wb") as log,
         subprocess.Popen(run, env=environ, stdout=subprocess.PIPE, stderr=log, text=True) as box,
@@ -97,3 +97,49 @@ def test_an_address_that_comes_after_the_start_is_in_links_and_in_the_certificat
     assert granted["guestAccessUrl"].startswith(f"http://{GUEST}:{PORT}/access/")
     until(lambda: cable.within(certified))
     assert "addresses: check failed" not in (box.data.parent / "log").read_text()
+
+
+# Another network beside the house, and the way out ("-": none, "": the router of the house).
+MACHINES = {
+    "one network": ("", ""),
+    "docker, and a router": ("link add docker0 type bridge", ""),
+    "docker, no router": ("link add docker0 type bridge", "-"),
+    "a VPN on the way out": ("tuntap add dev office mode tun", "office"),
+    "tailscale, no router": ("tuntap add dev tailscale0 mode tun", "-"),
+    "a modem on the way out": ("link add wwan0 type veth peer name mast", "wwan0"),
+}
+ADDRESSES = {
+    "docker0": "172.17.0.1/16", "office": "10.66.0.2/24", "tailscale0": "100.101.102.103/32",
+    "wwan0": "10.155.3.9/30",
+}  # fmt: skip
+
+
+@pytest.mark.network
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_machine_with_other_networks_gives_out_the_address_of_the_house(machine):
+    made, way_out = MACHINES[machine]
+    network = f"vbhouse{os.getpid()}"
+    ip("netns", "add", network)
+    try:
+        add(network, "link add eth0 type veth peer name switch", "eth0", "192.168.1.20/24")
+        ip("-n", network, "link", "set", "dev", "switch", "up")
+        other = next((name for name in ADDRESSES if name in made), "")
+        if other:
+            add(network, made, other, ADDRESSES[other])
+        if "mast" in made:
+            ip("-n", network, "link", "set", "dev", "mast", "up")
+        if way_out != "-":
+            route = ["dev", way_out] if way_out else ["via", "192.168.1.1", "dev", "eth0"]
+            ip("-n", network, "route", "add", "default", *route)
+
+        assert within(network, find_addresses, ANYWHERE, PORT, None) == (
+            "http://192.168.1.20:18080",
+        )
+    finally:
+        ip("netns", "del", network)
+
+
+def add(network, command, name, address):
+    ip("-n", network, *command.split())
+    ip("-n", network, "addr", "add", address, "dev", name)
+    ip("-n", network, "link", "set", "dev", name, "up")

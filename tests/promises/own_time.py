@@ -48,7 +48,6 @@ class OwnTime:
                 "FAKETIME_DONT_FAKE_MONOTONIC": "1",
                 "FAKETIME_NO_CACHE": "1",
                 "PYTHONPATH": str(ROOT),
-                "VENUEBOX_WEBHOOKS_CLOCK_GRACE_MINUTES": "10",
                 **(settings or {}),
             },
         )

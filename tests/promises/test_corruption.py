@@ -17,6 +17,7 @@ from appliance.core.tokens import Tokens
 from appliance.database.connection import open_connection
 from appliance.database.integrity import check_before_serving, list_faults
 from appliance.database.migrate import PAGE_BYTES
+from tests.clocks import box_clock
 from tests.unit.backup.making import KEY_TEXT, MASTER_KEY, a_box_with_guests, a_maker
 
 ZONES = newest_zone_database()
@@ -52,7 +53,7 @@ async def test_a_box_with_a_damaged_database_ends(furnished, tmp_path, name):
 
     with pytest.raises(OperatorError, match=f"{name}.db"):
         open_box(folder, MASTER_KEY, Settings(), address="https://box.example",
-                 clock=furnished.clock, tokens=Tokens(), zones=ZONES)  # fmt: skip
+                 clock=box_clock(furnished.clock), tokens=Tokens(), zones=ZONES)  # fmt: skip
 
     assert threading.active_count() == before  # a thread would keep the process running
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from appliance.core.phone_numbers import find_numbers
 from appliance.database.connection import Transaction
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import get_reservation, insert_reservation
@@ -40,7 +41,9 @@ def a_guest(**changes: Any) -> Reservation:
         "updated_at": 0,
         "version": 1,
     }
-    return Reservation(**(members | changes))
+    members |= changes
+    members["customer_numbers"] = " ".join(find_numbers(members["customer_phone"], "MA")) or None
+    return Reservation(**members)
 
 
 def add_reservation(tx: Transaction, **changes: Any) -> Reservation:

@@ -1,139 +1,124 @@
-"""The box's clock: after an unconfirmed step it continues from the uptime."""
+"""What the box believes of the machine's clock, and its timer when the clock was set."""
 
-import errno
-import os
-import socket
+import asyncio
 
 import pytest
 
-from appliance import clock as clock_steps
-from appliance.clock import BoxClock, ClockMark, parse_instant, watch_clock_steps
-from tests.clocks import StoppedClock
-from tests.unit.email.mail_servers import until
-from tests.webhooks.alarms import ManualUptime
+from appliance.clock import Alarm, parse_instant
+from tests.clocks import StoppedClock, box_clock
 
-NOW = "2026-11-21T19:00:00Z"
-GRACE_MS = 600_000
-LONG_AGO = 20 * GRACE_MS  # the machine has run for hours
-
-
-class Surroundings:
-    """A machine whose clock a time server may have synchronised."""
-
-    def __init__(self, up=LONG_AGO, boot="a boot", instant=NOW):
-        self.machine = StoppedClock(instant)
-        self.up = ManualUptime(self.machine, boot, up)
-        self.synchronised = False
-
-    def clock(self, mark=None):
-        made = BoxClock(
-            self.machine, self.up.boot, self.up.milliseconds, lambda: self.synchronised, GRACE_MS
-        )
-        made.remember(mark)
-        return made
+EVENING = "2026-11-21T19:00:00Z"
 
 
 @pytest.fixture
 def machine():
-    return Surroundings()
+    """A machine's clock that no time server confirms."""
+    made = StoppedClock(EVENING)
+    made.synchronised = False
+    return made
 
 
-@pytest.mark.parametrize("leap", ["2027-11-21T19:00:00Z", "2026-10-22T19:00:00Z",
-                                  "1970-01-01T00:00:00Z"])  # fmt: skip
-def test_through_a_leap_it_counts_on_and_follows_when_the_clock_is_back(machine, leap):
-    clock = machine.clock()
-    assert clock.now() == parse_instant(NOW)
-
-    machine.machine.set(leap)
-    machine.up.advance(60)
-    assert clock.now() == parse_instant("2026-11-21T19:01:00Z")
-    machine.machine.set("2026-11-21T19:01:10Z")
-
-    assert clock.now() == parse_instant("2026-11-21T19:01:10Z")
+@pytest.fixture
+def clock(machine):
+    return box_clock(machine)
 
 
-def test_a_time_server_is_followed_at_once_and_whoever_insists_after_ten_minutes(machine):
-    clock = machine.clock()
-    clock.now()
-    machine.machine.set("2026-11-22T19:00:00Z")
-    assert clock.now() == parse_instant(NOW)
-
-    machine.up.advance(GRACE_MS / 1000)
-    assert clock.now() == parse_instant("2026-11-22T19:10:00Z")
-    machine.synchronised = True
-    machine.machine.set("2026-11-21T19:10:00Z")
-
-    assert clock.now() == parse_instant("2026-11-21T19:10:00Z")
+def after(seconds):
+    return parse_instant(EVENING) + seconds * 1000
 
 
-def test_a_restart_of_the_program_remembers_where_the_clock_was_good():
-    machine = Surroundings(instant="2027-11-21T19:00:00Z")
-    good = parse_instant(NOW) - LONG_AGO
+def test_a_clock_that_goes_on_is_the_machines(machine, clock):
+    machine.advance(39 * 86_400)
 
-    clock = machine.clock(ClockMark(parse_instant(NOW), "a boot", good))
-
-    assert clock.now() == parse_instant(NOW)
+    assert clock.now() == machine.now()
+    assert clock.is_believed()
 
 
-def test_after_a_start_of_the_machine_it_is_not_before_what_is_certainly_past():
-    machine = Surroundings(up=5_000, boot="another boot", instant="1970-01-01T00:00:05Z")
-    clock = machine.clock(ClockMark(parse_instant(NOW), "a boot", 0))
-    assert clock.now() == parse_instant(NOW)
+@pytest.mark.parametrize("instant", ["1970-01-01T00:00:20Z", "2026-11-21T18:59:58Z"])
+def test_an_earlier_clock_counts_on_from_the_newest_instant(machine, clock, instant):
+    machine.set(instant)
+    machine.advance(90)
 
-    machine.up.advance(7)
-    assert clock.now() == parse_instant("2026-11-21T19:00:07Z")
-    machine.synchronised = True
-    machine.machine.set("2026-11-21T21:00:00Z")
-
-    assert clock.now() == parse_instant("2026-11-21T21:00:00Z")
+    assert clock.now() == after(90)
+    assert clock.is_believed()
 
 
-def test_a_new_box_that_nothing_has_confirmed_yet_follows_its_machine():
-    machine = Surroundings(up=5_000)
-    clock = machine.clock()
-    assert clock.now() == parse_instant(NOW)
+def test_after_a_start_in_1970_the_time_is_that_of_the_newest_stored_instant(machine):
+    machine.set("1970-01-01T00:00:20Z")
+    clock = box_clock(machine)
 
-    machine.machine.set("2026-11-22T19:00:00Z")
+    clock.believe(parse_instant(EVENING))
+    machine.advance(1)
 
-    assert clock.now() == parse_instant("2026-11-22T19:00:00Z")
-
-
-async def test_a_timer_that_the_kernel_cancels_is_the_news_each_time(monkeypatch):
-    """Use a socket pair as the timer: it becomes readable, and reading raises ECANCELED."""
-    kernel, timer = socket.socketpair()
-    read, calls, armed = os.read, [], []
-
-    class Libc:
-        def timerfd_create(self, *_arguments):
-            return timer.detach()
-
-        def timerfd_settime(self, *_arguments):
-            armed.append(1)
-            return 0
-
-    def cancelled(descriptor, count):
-        read(descriptor, count)
-        raise OSError(errno.ECANCELED, "the clock was set")
-
-    monkeypatch.setattr(clock_steps.ctypes, "CDLL", lambda *_args, **_options: Libc())
-    monkeypatch.setattr(clock_steps.os, "read", cancelled)
-    stop = watch_clock_steps(lambda: calls.append(1))
-
-    for count in (1, 2):
-        kernel.send(b"8 bytes!")
-        await until(lambda count=count: len(calls) == count)
-
-    stop()
-    kernel.close()
-    assert len(armed) == 3
+    assert clock.now() == after(1)
 
 
-@pytest.mark.parametrize("readings", [1, 2, 3])
-def test_a_clock_that_is_set_right_while_it_is_judged_is_not_told_as_it_was_before(readings):
-    machine = Surroundings()
-    good = parse_instant(NOW) - LONG_AGO
-    clock = machine.clock(ClockMark(parse_instant(NOW), "a boot", good))
-    told = [parse_instant("1970-12-06T19:00:00Z")] * readings
-    machine.machine.now = lambda: told.pop() if told else parse_instant(NOW)
+def test_a_small_step_back_is_the_machines_affair(machine, clock):
+    machine.set("2026-11-21T18:59:59.200Z")
 
-    assert clock.now() == parse_instant(NOW)
+    assert clock.now() == machine.now()
+
+
+def test_by_a_clock_40_days_ahead_nothing_may_expire_however_long_it_runs(machine, clock):
+    machine.set("2036-11-21T19:00:00Z")
+    for _ in range(60):
+        assert clock.now() == machine.now()
+        assert not clock.is_believed()
+        machine.advance(86_400)
+
+    machine.set("2026-11-21T19:00:00Z")  # before the days that have passed since
+    assert clock.now() == after(60 * 86_400)
+    assert clock.is_believed()
+
+
+@pytest.mark.parametrize("instant", ["2036-11-21T19:00:00Z", "2026-03-01T12:00:00Z"])
+@pytest.mark.parametrize("who", ["kernel", "person"])
+def test_what_the_kernel_or_a_person_calls_right_is_believed_in_both_directions(
+    machine, clock, instant, who
+):
+    machine.set(instant)
+    if who == "kernel":
+        machine.synchronised = True
+    else:
+        clock.believe(machine.now())
+
+    assert clock.is_believed()
+    machine.synchronised = False
+    assert clock.now() == machine.now() == parse_instant(instant)
+    assert clock.is_believed()
+
+
+async def rings(machine, seconds, monkeypatch):
+    """Start an alarm that looks every 5 ms; return a function that tells whether it has rung."""
+    monkeypatch.setattr("appliance.clock._LOOK_SECONDS", 0.005)
+    rung = asyncio.Event()
+    alarm = Alarm(machine, seconds, rung.set)
+
+    async def has_rung():
+        await asyncio.sleep(0.05)
+        alarm.cancel()
+        return rung.is_set()
+
+    return has_rung
+
+
+@pytest.mark.parametrize("seconds", [599, 600])
+async def test_an_alarm_rings_when_the_time_has_passed(machine, monkeypatch, seconds):
+    has_rung = await rings(machine, 600, monkeypatch)
+
+    machine.advance(seconds)
+
+    assert await has_rung() == (seconds == 600)
+
+
+@pytest.mark.parametrize(
+    ("instant", "does"), [("2026-11-21T19:09:59Z", False), ("2026-11-21T19:10:00Z", True)]
+)
+async def test_an_alarm_rings_soon_after_the_clock_was_set_past_its_time(
+    machine, monkeypatch, instant, does
+):
+    has_rung = await rings(machine, 600, monkeypatch)
+
+    machine.set(instant)  # as when it slept: the monotonic clock stood still
+
+    assert await has_rung() == does

@@ -56,7 +56,7 @@ def test_every_setting_can_be_given_as_a_variable():
                    "backup.directory": "/mnt/usb", "backup.target": "s3://bucket",
                    "acme.directory": "https://x.example/dir",
                    "acme.challenge": "http-01", "acme.dns_hook": "/opt/hook",
-                   "acme.ca_file": "/etc/ca.pem",
+                   "acme.ca_file": "/etc/ca.pem", "server.house_address": "10.1.2.3",
                    "update.url": "https://x.example/a.release"}  # fmt: skip
         text = special.get(name, texts[type(default)])
         text = "false" if default is True else text
@@ -82,6 +82,7 @@ def test_every_setting_is_described_once_with_its_default():
 BAD = {
     "server.port": (65536, -1, "8080", True, 80.5),
     "server.host": (1,),
+    "server.house_address": ("box.lan", "192.168.1.20/24", "::"),
     "server.names": [["https://box.example"], ["box.example:8443"], ["box example"]],
     "server.app_url": (
         "box.example", "https://box.example/path",

@@ -1,42 +1,42 @@
-"""A manual uptime for tests, and the alarms that the dispatcher sets on it."""
+"""A timer for tests: time passes only when the test says so."""
 
 import asyncio
 
 
-class ManualUptime:
-    """An uptime that changes only when the test calls `advance`."""
+class ManualTimer:
+    """The `call_later` of a dispatcher. It calls back like `appliance.clock.Alarm`."""
 
-    def __init__(self, clock, boot="first boot", milliseconds=1_000_000):
-        self.boot = boot
-        self.now = milliseconds
+    def __init__(self, clock):
         self.alarms = {}
         self.alarms_set = 0
         self._clock = clock
 
-    def milliseconds(self):
-        return self.now
-
-    def call_at(self, milliseconds, callback):
+    def __call__(self, seconds, callback):
         self.alarms_set += 1
+        at = self._clock.monotonic() + seconds, self._clock.now() + round(seconds * 1000)
         alarm = _Alarm(self.alarms, self.alarms_set)
-        self.alarms[alarm.number] = (milliseconds, callback)
-        if milliseconds <= self.now:
-            asyncio.get_running_loop().call_soon(self.advance, 0)
+        self.alarms[alarm.number] = (*at, callback)
+        if seconds <= 0:
+            asyncio.get_running_loop().call_soon(self.look)
         return alarm
 
     def advance(self, seconds):
-        """Advance all clocks, and call the alarms that became due."""
-        self.now += round(seconds * 1000)
+        """Advance both clocks, and call the alarms that became due."""
         self._clock.advance(seconds)
-        for number, (at, callback) in list(self.alarms.items()):
-            if at <= self.now and self.alarms.pop(number, None):
+        self.look()
+
+    def look(self):
+        """Call the alarms that are due by either clock, as every minute."""
+        for number, (at, wall, callback) in list(self.alarms.items()):
+            if self._clock.monotonic() >= at - 1e-6 or self._clock.now() >= wall:
+                self.alarms.pop(number, None)
                 callback()
 
     @property
     def next_alarm(self):
         """Seconds until the earliest alarm, or None."""
-        earliest = min((at for at, _ in self.alarms.values()), default=None)
-        return None if earliest is None else (earliest - self.now) / 1000
+        earliest = min((at for at, _, _ in self.alarms.values()), default=None)
+        return None if earliest is None else earliest - self._clock.monotonic()
 
 
 class _Alarm:
@@ -48,11 +48,11 @@ class _Alarm:
         self._alarms.pop(self.number, None)
 
 
-def _rings_in(uptime, seconds):
-    return uptime.next_alarm is not None and abs(uptime.next_alarm - seconds) < 0.001
+def _rings_in(timer, seconds):
+    return timer.next_alarm is not None and abs(timer.next_alarm - seconds) < 0.001
 
 
-async def alarm_is(uptime, seconds):
-    async with asyncio.timeout(60):
-        while not _rings_in(uptime, seconds):  # noqa: ASYNC110 - a commit sets the alarm
+async def alarm_is(timer, seconds):
+    async with asyncio.timeout(10):
+        while not _rings_in(timer, seconds):  # noqa: ASYNC110 - a commit sets the alarm
             await asyncio.sleep(0.002)

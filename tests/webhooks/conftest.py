@@ -1,4 +1,4 @@
-"""Fixtures: scripted receivers, a manual uptime, and an environment with its dispatcher."""
+"""Fixtures: scripted receivers, a manual timer, and an environment with its dispatcher."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from appliance.webhooks.endpoints import register_endpoint
 from appliance.webhooks.url_policy import EgressGuard, EgressPolicy, parse_target_url
 from tests.builders import TONIGHT, table_id
 from tests.conftest import with_settings
-from tests.webhooks.alarms import ManualUptime
+from tests.webhooks.alarms import ManualTimer
 from tests.webhooks.attempts import BUDGETS
 from tests.webhooks.internet import Internet
 from tests.webhooks.receivers import Receiver, a_server, an_answer
@@ -46,27 +46,18 @@ async def receiver(open_receiver):
 
 
 @pytest.fixture
-def uptime(clock):
-    return ManualUptime(clock)
+def timer(clock):
+    return ManualTimer(clock)
 
 
 class Surroundings:
-    """A machine whose default route and clock synchronisation the test sets."""
+    """A machine whose default route the test sets."""
 
     def __init__(self):
         self.way_out = True
-        self.synchronised = True
-        self.watching_clock = []
 
     def has_way_out(self):
         return self.way_out
-
-    def watch_clock_steps(self, callback):
-        self.watching_clock.append(callback)
-        return lambda: self.watching_clock.remove(callback)
-
-    def is_synchronised(self):
-        return self.synchronised
 
 
 @pytest.fixture
@@ -174,7 +165,7 @@ class World:
         """Return each attempt as (n, outcome)."""
         return self.rows("SELECT n, outcome FROM attempt ORDER BY delivery_seq, n")
 
-    async def until(self, condition, seconds=60.0):
+    async def until(self, condition, seconds=10.0):
         """Wait until `condition` is true, which needs commits."""
         async with asyncio.timeout(seconds):
             while not condition():  # noqa: ASYNC110 - any commit may change it
@@ -207,18 +198,17 @@ async def no_certificates():
 
 
 @pytest.fixture
-def outside(settings, names, uptime, surroundings):
+def outside(settings, names, clock, timer, surroundings):
     policy = EgressPolicy(settings.webhooks.allow_networks, lambda _address: False)
     return Dependencies(
         guard=EgressGuard(policy, names),
         trust=no_certificates,
-        uptime=uptime,
+        machine_time=clock.now,
+        call_later=timer,
         connect=connect_directly,
         draw=lambda: 0.0,
         budgets=Budgets(total=60.0, connect=60.0, drain=0.2, idle=60.0),
         has_way_out=surroundings.has_way_out,
-        synchronised=surroundings.is_synchronised,
-        watch_clock_steps=surroundings.watch_clock_steps,
     )
 
 

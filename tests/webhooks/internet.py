@@ -65,7 +65,7 @@ def charged(world):
     return world.rows("SELECT outcome, charged FROM attempt ORDER BY delivery_seq, n")
 
 
-async def try_fails(uptime):
+async def try_fails(timer):
     """Advance to the next attempt, one minute later."""
-    await alarm_is(uptime, 60)
-    uptime.advance(60)
+    await alarm_is(timer, 60)
+    timer.advance(60)

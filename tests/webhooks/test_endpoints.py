@@ -12,14 +12,14 @@ from tests.promises.webhooks.test_changes import holds
 from tests.webhooks.receivers import an_answer
 
 
-async def test_both_secrets_sign_for_a_day_after_a_roll(world, receiver, uptime):
+async def test_both_secrets_sign_for_a_day_after_a_roll(world, receiver, timer):
     endpoint, old = await world.register(receiver.url)
     await world.start()
     new = await world.database.write(roll_secret, world.environment.keyring, endpoint.id)
 
     await world.book()
     await receiver.got(1)
-    uptime.advance(24 * 3600 + 1)
+    timer.advance(24 * 3600 + 1)
     await world.book()
     first, second = await receiver.got(2)
 

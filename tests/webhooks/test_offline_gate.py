@@ -22,7 +22,7 @@ from tests.webhooks.receivers import an_answer
 
 @pytest.mark.parametrize("cut", [Internet.lose_the_route, Internet.drop_packets])
 async def test_row_17_a_cut_of_three_hours_costs_no_attempt_and_is_over_within_65_seconds(
-    world, receiver, internet, uptime, cut, caplog
+    world, receiver, internet, timer, cut, caplog
 ):
     await world.register(internet.add("partner.example", PUBLIC, receiver))
     await world.start()
@@ -32,15 +32,15 @@ async def test_row_17_a_cut_of_three_hours_costs_no_attempt_and_is_over_within_6
     await world.until(lambda: conditions(world) == {"box_offline"})
 
     for _ in range(3 * 60):
-        await try_fails(uptime)
+        await try_fails(timer)
     await world.book(5)
     await asyncio.sleep(0.05)
     assert set(charged(world)) == {("box_offline", 0)}
     assert len(charged(world)) <= 5
     assert receiver.requests == []
     internet.come_back()
-    await alarm_is(uptime, 60)
-    uptime.advance(60)
+    await alarm_is(timer, 60)
+    timer.advance(60)
 
     await world.settled(*["delivered"] * 10)
     assert world.rows("SELECT DISTINCT attempts FROM delivery") == [(1,)]
@@ -69,24 +69,24 @@ async def test_a_receiver_in_the_house_is_served_while_the_box_is_offline(
     assert {code for code, _ in charged(world)} == {"box_offline", "delivered"}
 
 
-async def test_a_retry_keeps_its_rung_through_the_cut(world, receiver, internet, uptime):
+async def test_a_retry_keeps_its_rung_through_the_cut(world, receiver, internet, timer):
     await world.register(internet.add("partner.example", PUBLIC, receiver))
     receiver.always = an_answer(500, "Connection: close")
     await world.start()
     await world.book()
     await world.recorded(1)
-    await alarm_is(uptime, 60)
+    await alarm_is(timer, 60)
     internet.lose_the_route()
-    uptime.advance(60)
+    timer.advance(60)
     await world.recorded(2)
-    await alarm_is(uptime, 60)
+    await alarm_is(timer, 60)
 
     internet.come_back()
-    uptime.advance(60)
+    timer.advance(60)
     await world.recorded(3)
 
     assert charged(world) == [("http_500", 1), ("box_offline", 0), ("http_500", 1)]
-    await alarm_is(uptime, 300)
+    await alarm_is(timer, 300)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ async def test_a_retry_keeps_its_rung_through_the_cut(world, receiver, internet,
     ],
 )
 async def test_what_may_be_the_receivers_fault_is_charged(
-    world, receiver, internet, names, uptime, trouble, code
+    world, receiver, internet, names, timer, trouble, code
 ):
     await world.register(internet.add("partner.example", PUBLIC, receiver))
     await world.start()
@@ -112,7 +112,7 @@ async def test_what_may_be_the_receivers_fault_is_charged(
     await world.recorded(1)
 
     assert charged(world) == [(code, 1)]
-    await alarm_is(uptime, 60)
+    await alarm_is(timer, 60)
 
 
 async def test_a_name_server_that_fails_one_name_is_the_receivers_trouble_when_others_are_there(
@@ -132,7 +132,7 @@ async def test_a_name_server_that_fails_one_name_is_the_receivers_trouble_when_o
 
 
 async def test_when_two_hosts_time_out_and_none_answers_neither_is_charged_again(
-    world, receiver, open_receiver, internet, uptime
+    world, receiver, open_receiver, internet, timer
 ):
     await world.register(internet.add("partner.example", PUBLIC, receiver))
     await world.register(internet.add("other.example", OTHER_PUBLIC, await open_receiver()))
@@ -143,18 +143,18 @@ async def test_when_two_hosts_time_out_and_none_answers_neither_is_charged_again
     await world.recorded(2)
     assert sorted(charged(world)) == [("box_offline", 0), ("conn_timeout", 1)]
     for _ in range(10):
-        await try_fails(uptime)
-    await alarm_is(uptime, 60)
+        await try_fails(timer)
+    await alarm_is(timer, 60)
     assert sum(charge for _, charge in charged(world)) == 1
     internet.come_back()
-    uptime.advance(60)
+    timer.advance(60)
 
     await world.settled("delivered", "delivered")
     await world.until(lambda: conditions(world) == set())
 
 
 async def test_within_a_minute_of_a_success_a_lookup_that_fails_is_charged(
-    world, receiver, internet, uptime
+    world, receiver, internet, timer
 ):
     await world.register(internet.add("partner.example", PUBLIC, receiver))
     receiver.always = an_answer(200, "Connection: close")
@@ -166,15 +166,15 @@ async def test_within_a_minute_of_a_success_a_lookup_that_fails_is_charged(
     await world.book()
     await world.recorded(2)
     assert charged(world)[1] == ("dns_temp", 1)
-    await alarm_is(uptime, 60)
-    uptime.advance(60)
+    await alarm_is(timer, 60)
+    timer.advance(60)
     await world.recorded(3)
 
     assert charged(world)[2] == ("box_offline", 0)
 
 
 async def test_a_box_that_loses_its_own_cable_charges_not_even_those_in_the_house(
-    world, receiver, internet, uptime, change_outside
+    world, receiver, internet, timer, change_outside
 ):
     async def no_cable(_addresses, _port):
         raise NO_NETWORK
@@ -186,4 +186,4 @@ async def test_a_box_that_loses_its_own_cable_charges_not_even_those_in_the_hous
     await world.recorded(1)
 
     assert charged(world) == [("box_offline", 0)]
-    await alarm_is(uptime, 60)
+    await alarm_is(timer, 60)

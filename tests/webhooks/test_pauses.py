@@ -13,7 +13,7 @@ from tests.webhooks.alarms import alarm_is
 from tests.webhooks.receivers import an_answer
 
 
-async def test_a_deactivated_endpoint_receives_nothing_more(world, receiver, uptime):
+async def test_a_deactivated_endpoint_receives_nothing_more(world, receiver, timer):
     endpoint, _ = await world.register(receiver.url)
     receiver.always = an_answer(500)
     await world.start()
@@ -22,13 +22,13 @@ async def test_a_deactivated_endpoint_receives_nothing_more(world, receiver, upt
 
     await world.database.write(deactivate_endpoint, endpoint.id)
     assert world.states() == ["cancelled"] * 3
-    uptime.advance(24 * 3600)
+    timer.advance(24 * 3600)
     await world.book()
     await asyncio.sleep(0.05)
 
     assert len(receiver.requests) == 3
     assert world.states() == ["cancelled"] * 3
-    assert uptime.next_alarm is None
+    assert timer.next_alarm is None
 
 
 @pytest.mark.parametrize(("status", "state"), [(200, "delivered"), (500, "cancelled")])
@@ -67,7 +67,7 @@ async def test_a_url_that_the_settings_no_longer_allow_is_blocked_and_says_so(
     assert "is blocked" in caplog.text
 
 
-async def test_nothing_happens_when_nothing_is_due(world, receiver, uptime, monkeypatch):
+async def test_nothing_happens_when_nothing_is_due(world, receiver, timer, monkeypatch):
     await world.register(receiver.url)
     await world.start()
     await world.book()
@@ -78,11 +78,11 @@ async def test_nothing_happens_when_nothing_is_due(world, receiver, uptime, monk
         connection = getattr(reader, "connection", reader)
         connection.set_exec_trace(lambda _cursor, sql, _values: statements.append(sql) or True)
 
-    uptime.advance(600)
+    timer.advance(600)
     await asyncio.sleep(0.1)
 
     assert statements == []
-    assert uptime.next_alarm is None
+    assert timer.next_alarm is None
 
 
 async def test_stopping_lets_attempts_end_and_keeps_the_rest(world, receiver):
@@ -124,7 +124,7 @@ async def test_attempts_that_outlast_the_deadline_are_sent_again_after_the_resta
 
 @pytest.mark.parametrize("error", [apsw.IOError, apsw.CorruptError, ValueError])
 async def test_a_row_that_cannot_be_read_for_a_moment_is_sent_a_moment_later(
-    world, receiver, uptime, monkeypatch, error
+    world, receiver, timer, monkeypatch, error
 ):
     sound, reads = dispatcher.find_reservation, iter(range(10**6))
 
@@ -138,8 +138,8 @@ async def test_a_row_that_cannot_be_read_for_a_moment_is_sent_a_moment_later(
     monkeypatch.setattr(dispatcher, "find_reservation", read)
     await world.start()
 
-    await alarm_is(uptime, 15)
-    uptime.advance(15)
+    await alarm_is(timer, 15)
+    timer.advance(15)
 
     await world.settled(*["delivered"] * 20)
     assert len({request.id for request in receiver.requests}) == len(receiver.requests) == 20

@@ -40,11 +40,10 @@ def record(box, endpoint_id):
                 state=state,
                 attempts=attempts,
                 due_at=3,
-                due_uptime=4 if state == "pending" else None,
             )
             for seq, outcome, state, attempts in rows
         ]
-        await box.live.database.write(record_attempts, "boot", records)
+        await box.live.database.write(record_attempts, records)
 
     return write
 
@@ -59,11 +58,11 @@ async def test_each_delivery_moves_to_where_its_attempt_led(box, record):
         (4, None, "cancelled", 0),
     )  # fmt: skip
 
-    assert rows(box, "SELECT seq, state, attempts, due_uptime, finished_at FROM delivery") == [
-        (1, "delivered", 1, None, 3),
-        (2, "pending", 1, 4, None),
-        (3, "dead", 6, None, 3),
-        (4, "cancelled", 0, None, 3),
+    assert rows(box, "SELECT seq, state, attempts, kind, finished_at FROM delivery") == [
+        (1, "delivered", 1, "new", 3),
+        (2, "pending", 1, "retry", None),
+        (3, "dead", 6, "new", 3),
+        (4, "cancelled", 0, "new", 3),
     ]
 
 

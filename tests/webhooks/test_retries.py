@@ -1,4 +1,4 @@
-"""The retry schedule in virtual time: exact across restarts, reboots and clock steps."""
+"""The retry schedule in virtual time: exact across restarts, and sane when the clock is set."""
 
 import asyncio
 from itertools import pairwise
@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from appliance.webhooks.retry_policy import next_step
-from tests.webhooks.alarms import ManualUptime, alarm_is
+from tests.webhooks.alarms import alarm_is
 from tests.webhooks.receivers import an_answer
 
 LADDER = [60, 300, 1800, 7200, 43200]
@@ -22,19 +22,19 @@ async def failing(world, receiver):
 
 
 async def test_six_attempts_on_the_ladder_with_one_id_fresh_times_and_the_current_state(
-    world, failing, uptime
+    world, failing, timer
 ):
     [reservation_id] = await world.book()
     await failing.got(1)
 
     for number, wait in enumerate(LADDER, start=1):
         await world.recorded(number)
-        await alarm_is(uptime, wait)
-        uptime.advance(wait - 0.001)
+        await alarm_is(timer, wait)
+        timer.advance(wait - 0.001)
         await asyncio.sleep(0.01)
         assert len(failing.requests) == number
         await world.change(reservation_id, guests=number + 2)
-        uptime.advance(0.001)
+        timer.advance(0.001)
         await failing.got(number + 1)
 
     await world.settled("dead")
@@ -47,17 +47,17 @@ async def test_six_attempts_on_the_ladder_with_one_id_fresh_times_and_the_curren
     times = [int(r.headers["x-service-signature"][2:12]) for r in requests]
     assert [b - a for a, b in pairwise(times)] == LADDER
     assert world.attempts() == [(n, "http_500") for n in range(1, 7)]
-    uptime.advance(7 * 24 * 3600)
+    timer.advance(7 * 24 * 3600)
     await asyncio.sleep(0.02)
     assert len(failing.requests) == 6
 
 
-async def test_the_wait_counts_from_the_end_of_the_attempt(world, receiver, uptime):
+async def test_the_wait_counts_from_the_end_of_the_attempt(world, receiver, timer):
     await world.register(receiver.url)
     receiver.always = an_answer(500)
 
     async def slowly(writer, _request):
-        uptime.advance(9)
+        timer.advance(9)
         writer.write(an_answer(500))
 
     receiver.answers = [slowly]
@@ -66,75 +66,105 @@ async def test_the_wait_counts_from_the_end_of_the_attempt(world, receiver, upti
     await world.book()
     await world.recorded(1)
 
-    await alarm_is(uptime, 60)
+    await alarm_is(timer, 60)
     assert world.rows("SELECT duration_ms FROM attempt") == [(9000,)]
 
 
-async def test_a_restart_in_the_middle_of_the_ladder_changes_nothing(world, failing, uptime):
+async def test_a_restart_in_the_middle_of_the_ladder_changes_nothing(world, failing, timer):
     await world.book()
     await world.recorded(1)
-    uptime.advance(60)
+    timer.advance(60)
     await world.recorded(2)
-    uptime.advance(100)
+    timer.advance(100)
     await world.stop()
 
-    uptime.advance(50)
+    timer.advance(50)
     await world.start()
 
-    await alarm_is(uptime, 150)
-    uptime.advance(149.999)
+    await alarm_is(timer, 150)
+    timer.advance(149.999)
     await asyncio.sleep(0.02)
     assert len(failing.requests) == 2
-    uptime.advance(0.001)
+    timer.advance(0.001)
     await failing.got(3)
     assert len({r.id for r in failing.requests}) == 1
 
 
-async def test_a_retry_that_fell_due_while_the_box_was_off_is_sent_once(world, failing, uptime):
+async def test_a_retry_that_fell_due_while_the_box_was_off_is_sent_once(world, failing, timer):
     await world.book()
     await world.recorded(1)
     await world.stop()
 
-    uptime.advance(24 * 3600)
+    timer.advance(24 * 3600)
     await world.start()
     await failing.got(2)
     await world.recorded(2)
 
-    await alarm_is(uptime, 300)
+    await alarm_is(timer, 300)
     assert len(failing.requests) == 2
 
 
-@pytest.mark.parametrize(
-    "instant", ["2027-11-21T19:00:00Z", "2026-11-21T19:00:30Z", "2026-11-21T18:58:00Z"]
-)
-async def test_a_clock_that_steps_moves_no_retry(world, failing, uptime, clock, instant):
-    await world.book()
-    await world.recorded(1)
+@pytest.mark.parametrize("synchronised", [True, False])
+@pytest.mark.parametrize("instant", ["2036-11-21T19:00:00Z", "1970-01-01T00:00:20Z"])
+async def test_a_wrong_clock_holds_no_delivery_back_and_signs_the_machines_time(
+    world, receiver, clock, instant, synchronised
+):
+    await world.register(receiver.url)
+    clock.synchronised = synchronised
     clock.set(instant)
+    await world.start()
 
-    uptime.advance(59.999)
-    await asyncio.sleep(0.02)
-    assert len(failing.requests) == 1
-    uptime.advance(0.001)
+    await world.book()
 
-    await failing.got(2)
+    await world.settled("delivered")
+    [request] = receiver.requests
+    assert request.headers["x-service-signature"].startswith(f"t={clock.now() // 1000},v1=")
 
 
-async def test_after_a_reboot_the_rest_of_the_wait_is_told_by_the_wall_clock(
-    world, failing, uptime, clock, change_outside
+@pytest.mark.parametrize(
+    ("instant", "wait"),
+    [
+        ("2036-11-21T19:00:00Z", 0),
+        ("2026-11-21T19:01:00Z", 0),
+        ("2026-11-21T19:00:40Z", 20),
+        ("2026-11-21T18:00:00Z", 3660),
+        ("2026-11-21T06:02:00Z", 46_740),
+        ("2026-11-21T05:59:00Z", 0),  # more than 13 hours
+        ("1970-01-01T00:00:20Z", 0),
+    ],
+)
+async def test_when_the_clock_is_set_a_retry_is_due_by_it_but_never_after_13_hours(
+    world, failing, timer, clock, instant, wait
 ):
     await world.book()
     await world.recorded(1)
-    await world.stop()
-    clock.advance(20)
-    rebooted = ManualUptime(clock, "second boot", 5_000)
-    change_outside(uptime=rebooted)
+    await alarm_is(timer, 60)
+
+    clock.set(instant)
+    await let_pass(timer, wait - 1)
+    assert len(failing.requests) == 1
+    await let_pass(timer, 61 if wait == 0 else 1)
+
+    await failing.got(2)
+
+
+async def let_pass(timer, seconds):
+    """Advance the clock a minute at a time, as often as the real timer looks at it."""
+    while seconds > 0:
+        timer.advance(min(60, seconds))
+        seconds -= 60
+        await asyncio.sleep(0)
+    await asyncio.sleep(0.02)
+
+
+async def test_a_new_event_is_sent_at_once_after_the_clock_was_set_back(world, receiver, clock):
+    await world.register(receiver.url)
+    await world.book()
+    clock.set("2026-11-21T18:00:00Z")
 
     await world.start()
 
-    await alarm_is(rebooted, 40)
-    rebooted.advance(40)
-    await failing.got(2)
+    await world.settled("delivered")
 
 
 async def test_a_failed_older_event_does_not_hold_up_a_newer_one(world, tried_once):

@@ -6,6 +6,7 @@ from functools import partial
 
 from aiohttp import web
 
+from appliance.core.email_addresses import is_email
 from appliance.core.errors import (
     ApiError,
     GuestsOutOfRange,
@@ -15,6 +16,8 @@ from appliance.core.errors import (
 )
 from appliance.core.i18n import Language, isolate
 from appliance.core.i18n import mark as _
+from appliance.core.phone_numbers import is_phone
+from appliance.core.text import clean_name, fold
 from appliance.core.tokens import made_at
 from appliance.database.connection import Reader
 from appliance.environment import Environment
@@ -23,10 +26,9 @@ from appliance.reservations.request import (
     NAME_MAX,
     NOTES_MAX,
     Booking,
-    is_email,
-    is_phone,
     is_visible,
     parse_uuid,
+    read_contacts,
 )
 from appliance.reservations.search import read_availability
 from appliance.venue.model import (
@@ -175,14 +177,15 @@ async def read_booking_form(
     fields, database = await read_form(request), environment.database
     when, day = fields.text("when"), parse_date(fields.text("date"))
     form_id = environment.keyring.read_form_token(fields.text("token"))
+    email, phone = read_contacts(fields.text("email", _TYPED_MAX), fields.text("phone", _TYPED_MAX))
     booking = Booking(
         table_id=parse_uuid(fields.text(f"table-{when}")) or ANY_TABLE,
         date=day or database.peek(find_tonight),
         slot=None if when == WHOLE_EVENING else when,
         guests=parse_party(fields.text("guests"), 0),
-        customer_name=fields.text("name", _TYPED_MAX),
-        customer_email=fields.text("email", _TYPED_MAX) or None,
-        customer_phone=fields.text("phone", _TYPED_MAX) or None,
+        customer_name=clean_name(fields.text("name", _TYPED_MAX)),
+        customer_email=email,
+        customer_phone=phone,
         notes=fields.lines("notes") or None,
         idempotency_key=form_id,
         language=language.code,
@@ -215,11 +218,12 @@ def find_errors(booking: Booking, language: Language) -> dict[str, str]:
         errors["name"] = _("Please enter your name.")
     elif len(booking.customer_name) > NAME_MAX:
         errors["name"] = _TOO_LONG
-    if not booking.customer_email and not booking.customer_phone:
+    email, phone = booking.customer_email, booking.customer_phone
+    if not email and not phone:
         errors["email"] = _("Please give an email address or a phone number.")
-    if booking.customer_email and not is_email(booking.customer_email):
+    if email and not is_email(email):
         errors["email"] = _("This email address is not valid: please check it.")
-    if booking.customer_phone and not is_phone(booking.customer_phone):
+    if phone and not is_phone(phone):
         errors["phone"] = _("This phone number is not valid: enter 6 to 20 digits.")
     if len(booking.notes or "") > NOTES_MAX:
         errors["notes"] = _TOO_LONG
@@ -298,7 +302,7 @@ def _day(day: date, offer: Offer, language: Language) -> tuple[str, str, bool]:
 
 def _table(currency: str, language: Language, table: Table) -> str:
     name = table.number
-    if table.name.casefold() != table.number.casefold():
+    if fold(table.name) != fold(table.number):
         name = f"{table.name} ({table.number})"
     text = isolate(name) or name
     if not table.minimum_spend:

@@ -22,6 +22,7 @@ from appliance.core.errors import (
 )
 from appliance.core.i18n import Language, isolate
 from appliance.core.i18n import mark as _
+from appliance.core.text import fold
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.model import Reservation, start_date
 from web.guest.links import OpenedLink
@@ -102,7 +103,7 @@ def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
         "evening": evening,
         "date": day,
         "time": time_in_words(reservation, language),
-        "table_name": None if table.number.casefold() == table.name.casefold() else table.name,
+        "table_name": None if fold(table.number) == fold(table.name) else table.name,
         "code": reservation.access_code if reservation.holds else None,
         "chip": _chip(reservation, opened.zone, language),
     }

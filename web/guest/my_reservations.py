@@ -7,12 +7,14 @@ from contextlib import suppress
 from aiohttp import web
 
 from appliance.core.errors import ApiError, RateLimited, Unavailable, WrongState
+from appliance.core.text import clean_name
 from appliance.database.connection import Transaction
 from appliance.http.request import ENVIRONMENT
 from appliance.jobs.reservation_states import stop_reminders
 from appliance.privacy import ask_erasure, export_guests
 from appliance.reservations.change import Correction, cancel_by_guest, claim, correct
 from appliance.reservations.model import Reservation
+from appliance.reservations.request import read_contacts
 from appliance.reservations.rows import delete_claims, find_reservation
 from web.guest.card import make_card, reservation_page
 from web.guest.links import (
@@ -204,10 +206,11 @@ async def _correct(
     try:
         if request.body_exists:
             form = await read_form(request)
+            email, phone = read_contacts(form.text("email", 1000), form.text("phone", 1000))
             correction = Correction(
-                name=form.text("name", 1000) or None,
-                email=form.text("email", 1000) or None,
-                phone=form.text("phone", 1000) or None,
+                name=clean_name(form.text("name", 1000)) or None,
+                email=email,
+                phone=phone,
                 language=form.text("language") or None,
             )
         await request[ENVIRONMENT].database.write(store, correction)

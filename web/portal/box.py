@@ -4,16 +4,15 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import partial
-from zoneinfo import ZoneInfo
 
 from aiohttp import web
 from markupsafe import Markup
 
-from appliance.alerts import CLOCK_LEAPT, list_alerts
+from appliance.alerts import list_alerts
 from appliance.backup.catalogue import read_record, record_kit
 from appliance.backup.recovery_key import ensure_recovery_key, kit_html
-from appliance.box import Box
-from appliance.clock_gate import confirm_clock
+from appliance.box import Box, confirm_clock
+from appliance.core.email_addresses import clean_email, is_email
 from appliance.core.errors import ChangedMeanwhile, OperatorError, ValidationError, field_invalid
 from appliance.core.files import atomic_write
 from appliance.core.i18n import Language
@@ -32,7 +31,6 @@ from appliance.reservations.email_queue import (
     count_emails,
     list_email_errors,
 )
-from appliance.reservations.request import is_email
 from appliance.staff.accounts import STEPS, close_setup, find_setup_steps
 from appliance.staff.audit_log import record_audit
 from appliance.venue.model import find_zone, fingerprint, get_venue, list_slots, list_tables
@@ -86,8 +84,6 @@ async def show_box(
         "describe": describe,
         "looked_at": checked_at,
         "conditions": alerts,
-        "leapt": any(alert.name == CLOCK_LEAPT for _, alert in alerts),
-        "told": _in_full(_machine_time(request, zone), language),
         "now": _in_full(datetime.fromtimestamp(box.clock.now() / 1000, zone), language),
         "zone": zone,
         "box": box,
@@ -109,11 +105,6 @@ async def show_box(
         **await read_update_state(request),
     }
     return portal_page(request, "portal/box/page.html", values)
-
-
-def _machine_time(request: web.Request, zone: ZoneInfo) -> datetime:
-    """Return the system clock's time, without the box's correction, in venue time."""
-    return datetime.fromtimestamp(request.app[BOX].machine_clock.now() / 1000, zone)
 
 
 def _in_full(time: datetime, language: Language) -> str:
@@ -159,7 +150,7 @@ async def back_up(request: web.Request, _form: Form) -> web.StreamResponse:
 
 async def send_test_email(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/test-letter`: send a test email with the saved settings."""
-    recipient, language = form.text("recipient", 254), language_of(request)
+    recipient, language = clean_email(form.text("recipient", 254)), language_of(request)
     if not is_email(recipient):
         raise field_invalid("recipient", "email")
     venue = (await request[LIVE].database.read(get_venue)).name
@@ -188,22 +179,12 @@ async def show_recovery_kit(request: web.Request, form: Form) -> web.Response:
     )
 
 
-async def confirm(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST /portal/box/clock`: confirm that the system clock is right.
-
-    Until the clock is confirmed, nothing expires. Raises Declined if the date that the owner
-    entered differs from the clock's.
-    """
-    zone = await request[LIVE].database.read(find_zone)
-    if form.text("day") != _machine_time(request, zone).date().isoformat():
-        _ = language_of(request).gettext
-        sentence = _(
-            "The box has another date, so its clock is wrong: have it set, or let the box reach a "
-            "time server."
-        )
-        raise Declined(sentence, 422, "day")
-    for environment in request.app[BOX].environments:
-        await environment.database.write(confirm_clock, actor_of(request))
+async def confirm(request: web.Request, _form: Form) -> web.StreamResponse:
+    """`POST /portal/box/clock`: believe the machine's clock, whatever was stored before."""
+    box = request.app[BOX]
+    box.clock.believe(box.clock.machine.now())
+    await box.live.database.write(confirm_clock, actor_of(request))
+    await request.app[EXAMINER].look(box, again=True)
     return see_other(request, "/box", "clock-confirmed")
 
 

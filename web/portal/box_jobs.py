@@ -12,7 +12,7 @@ from appliance.backup.create import Maker
 from appliance.box import Box
 from appliance.core.errors import OperatorError, log_exception
 from appliance.core.settings import Settings, read_settings
-from appliance.doctor.check import Check, CheckContext
+from appliance.doctor.check import Check, CheckContext, Machine
 from appliance.doctor.outside import OutsideWatch
 from appliance.scheduler import run_in_daemon_thread
 
@@ -134,4 +134,6 @@ def _run_checks(box: Box) -> list[Check]:
         read_settings(directory.settings_file, {})
     except OperatorError as failure:  # the box would not start again with this file
         settings = str(failure)
-    return examine(CheckContext(directory, settings, box.clock, box.zones))
+    machine = Machine(is_synchronised=box.clock.synchronised)
+    clock = box.clock.machine
+    return examine(CheckContext(directory, settings, clock, box.zones, machine=machine))

@@ -137,7 +137,7 @@ async def show_delivery(request: web.Request) -> web.Response:
 def _read_delivery(reader: Reader, delivery_id: str) -> dict[str, object]:
     story = get_delivery_story(reader, delivery_id)
     delivery, endpoint = story.delivery, get_endpoint(reader, story.delivery.endpoint_id)
-    due_soon = delivery.due_now or delivery.due_at < reader.now + _SOON_MS
+    due_soon = delivery.due_at < reader.now + _SOON_MS
     return {
         "delivery": delivery,
         "attempts": story.attempts,

@@ -31,7 +31,7 @@ from appliance.door.terminals import (
     revoke_terminal,
     terminal_mark,
 )
-from appliance.environment import terminal_base, trust_page
+from appliance.environment import other_terminal_bases, terminal_base, trust_page
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.request import parse_uuid
 from appliance.reservations.rows import staff_names
@@ -96,12 +96,16 @@ async def offer(request: web.Request, form: Form) -> web.Response:
     name, role = _read_terminal(form)
     offered = await write_as_staff(request, offer_pairing, name, role)
     base = terminal_base(environment.links, environment.settings.server)
-    link = offered.link(base)
+    links = [offered.link(base)]
+    others = other_terminal_bases(environment.links, environment.settings.server)
+    links += [offered.link(other) for other in others]
+    pictures = [await asyncio.to_thread(qr_svg, link, "L") for link in links]
     values = {
         "name": name,
         "code": offered.code,
-        "link": link,
-        "picture": await asyncio.to_thread(qr_svg, link, "L"),
+        "link": links[0],
+        "picture": pictures[0],
+        "others": list(zip(links[1:], pictures[1:], strict=True)),
         "trust": trust_page(environment.links, base),
         "minutes": PAIRING_LIFE_MS // 60_000,
         "mark": hash_token(offered.secret).hex(),

@@ -9,17 +9,17 @@ from aiohttp import web
 from appliance.clock import HOUR_MS
 from appliance.core.errors import FormUsed, InvalidDate, InvalidSlot, InvalidTable, field_invalid
 from appliance.core.i18n import mark as _
+from appliance.core.text import clean_name
 from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.change import Amendment, check_amendment
 from appliance.reservations.create import enter_by_staff
 from appliance.reservations.request import (
-    EMAIL_MAX,
     NAME_MAX,
     NOTES_MAX,
-    PHONE_MAX,
     Booking,
     parse_uuid,
+    read_contacts,
 )
 from appliance.reservations.search import read_availability
 from appliance.venue.model import (
@@ -120,11 +120,12 @@ def confirms_guests(form: Form) -> bool:
 
 def read_guest(form: Form) -> Amendment:
     """Return the entered customer details, number of guests and notes."""
+    email, phone = read_contacts(form.text("customer_email", 1000), form.text("customer_phone"))
     return Amendment(
         guests=form.integer("guests", 1, _GUESTS_MAX),
-        customer_name=form.text("customer_name", NAME_MAX),
-        customer_email=form.text("customer_email", EMAIL_MAX) or None,
-        customer_phone=form.text("customer_phone", PHONE_MAX) or None,
+        customer_name=clean_name(form.text("customer_name", NAME_MAX)),
+        customer_email=email,
+        customer_phone=phone,
         notes=form.lines("notes", NOTES_MAX) or None,
         vip=form.checked("vip"),
     )

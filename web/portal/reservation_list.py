@@ -9,7 +9,8 @@ from aiohttp import web
 
 from appliance.core.errors import InvalidDate, InvalidDateRange
 from appliance.core.i18n import Language
-from appliance.core.text import BYTE_ORDER_MARK, phone_text, write_cell, write_cells
+from appliance.core.phone_numbers import write_phone_cell
+from appliance.core.text import BYTE_ORDER_MARK, write_cell, write_cells
 from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.model import SOURCES, STATUSES, Reservation
@@ -121,7 +122,8 @@ async def export_list(request: web.Request) -> web.StreamResponse:
         table = at_table.get(r.table_id)
         cells = (
             r.date, r.slot, table.number if table else r.table_name, r.customer_name,
-            phone_text(r.customer_phone), r.customer_email, r.guests, r.arrived,
+            write_phone_cell(r.customer_phone, r.phone_numbers), r.customer_email,
+            r.guests, r.arrived,
             language.gettext(STATUS_WORDS[r.status]), language.gettext(SOURCE_WORDS[r.source]),
             r.access_code, r.external_ref, r.notes, "VIP" if r.vip else None, paid,
             table.minimum_spend if table else None, venue.currency, time_text(r.created_at),

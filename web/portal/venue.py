@@ -7,7 +7,6 @@ beforehand.
 
 import json
 import re
-import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields, replace
@@ -23,6 +22,7 @@ from appliance.core.errors import (
     NotFound,
     field_invalid,
 )
+from appliance.core.text import fold
 from appliance.database.connection import Reader, Transaction
 from appliance.http.request import ENVIRONMENT, parse_object
 from appliance.reservations.request import parse_uuid
@@ -278,8 +278,10 @@ def _make_slug(name: str) -> str:
 
     The slug of a name without Latin letters or digits is `venue`.
     """
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60].strip("-") or "venue"
+    return (
+        re.sub(r"[^a-z0-9]+", "-", fold(name).replace("'", " ")).strip("-")[:60].strip("-")
+        or "venue"
+    )
 
 
 async def _save_or_ask(

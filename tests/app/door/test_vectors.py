@@ -2,10 +2,13 @@
 
 import json
 import subprocess
+import unicodedata
 from pathlib import Path
 
 import pytest
 
+from appliance.core.phone_numbers import contains
+from appliance.core.text import fold
 from appliance.door.guest_pass import lookalikes, parse_access_code
 from tests.unit.door.test_keyboard_layouts import ARABIC, AZERTY, typed
 
@@ -110,17 +113,40 @@ def test_the_browser_reads_codes_as_the_box_does():
     ]
 
 
-FOLDED = json.loads((ROOT / "tests" / "vectors" / "folded.json").read_text("utf-8"))["vectors"]
+FOLDED = json.loads((ROOT / "tests" / "vectors" / "folded.json").read_text("utf-8"))
 FOLDING = """
-import { fold } from "./src/shared/text_folding";
+import { containsNumber } from "./src/shared/phone_numbers";
+import { fold, matches } from "./src/shared/text_folding";
 
-export const judge = (texts) => texts.map(fold);
+export const judge = ({ texts, searches, numbers }) => ({
+  folded: texts.map(fold),
+  found: searches.map(({ query, text }) => matches(query, text)),
+  numbers: numbers.map(([known, query]) => containsNumber(known, query)),
+});
 """
+# Latin, Greek, Cyrillic, Hebrew and Arabic letters, punctuation, presentation forms, full width
+BLOCKS = [(0x20, 0x700), (0x1E00, 0x2100), (0xFB00, 0xFEFF), (0xFF01, 0xFFEF)]
+SIGNS = [chr(n) for block in BLOCKS for n in range(*block) if unicodedata.name(chr(n), "")]
+NUMBERS = [
+    (known, query)
+    for known in ("+212612345678 +212524000000 06123456780524000000", "0123456")
+    for query in ("0612345678", "+212 (0)6 12", "00212 612", "+2120612345678", "2120612345678",
+                  "345", "12", "tel:+212612345678", "٠٦١٢", "0000", "06 a", "", "+", "7 89",
+                  "(0)6 12 34", "0123")
+]  # fmt: skip
 
 
-def test_the_browser_folds_as_the_vectors_say():
-    told = run(FOLDING, [vector["text"] for vector in FOLDED])
-    assert told == [vector["folded"] for vector in FOLDED]
+def test_the_browser_folds_and_searches_as_the_box_does():
+    vectors, searches = FOLDED["vectors"], FOLDED["searches"]
+    texts = [vector["text"] for vector in vectors] + SIGNS
+
+    told = run(FOLDING, {"texts": texts, "searches": searches, "numbers": NUMBERS})
+
+    assert told["folded"] == [vector["folded"] for vector in vectors] + [
+        fold(sign) for sign in SIGNS
+    ]
+    assert told["found"] == [search["found"] for search in searches]
+    assert told["numbers"] == [contains(None, known.split(), query) for known, query in NUMBERS]
 
 
 OFFLINE = json.loads((ROOT / "tests" / "vectors" / "offline.json").read_text("utf-8"))

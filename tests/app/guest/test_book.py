@@ -23,7 +23,6 @@ from tests.conftest import with_settings
 def settings():
     return with_settings(
         booking={"enabled": True, "hourly_for_address": 1000, "hourly": 1000},
-        webhooks={"clock_grace_minutes": 0},
     )
 
 

@@ -176,11 +176,11 @@ async def test_a_tap_cancels_unless_it_is_within_the_hours_of_the_setting_or_the
 
 async def test_who_is_too_late_to_cancel_finds_the_number_to_call(world, guest):
     path = f"{world.claim(await world.reserve())}/cancel"
-    await world.database.write(lambda tx: tx.execute("UPDATE venue SET phone = '+212 5 24 00'"))
+    await world.database.write(lambda tx: tx.execute("UPDATE venue SET phone = '05 24 00 00 00'"))
     world.clock.set("2026-11-21T17:29:59Z")
     assert "tel:" not in await (await guest.get(path)).text()
     world.clock.set("2026-11-21T17:30:00Z")
-    assert 'href="tel:+21252400"' in await (await guest.get(path)).text()
+    assert 'href="tel:+212524000000"' in await (await guest.get(path)).text()
 
 
 async def test_a_guest_gets_all_that_is_known_of_them(world, guest):

@@ -17,6 +17,7 @@ from appliance.tls.acme import Acme, read_state
 from appliance.tls.authority import Names
 from appliance.tls.certificates import CHALLENGE_PATH, AcmeError, Certificates
 from tests.application import application_of
+from tests.clocks import doubt
 from tests.conftest import opened_box
 from tests.unit.jobs.keeping import Timer
 
@@ -50,9 +51,9 @@ def orders(monkeypatch):
 
 
 @asynccontextmanager
-async def looked_after(certificates, box, settings=SETTINGS, *, trusted=True):
+async def looked_after(certificates, box, settings=SETTINGS):
     scheduler = Scheduler(box.clock, Timer())
-    job = Acme(settings, certificates, box.live.database, lambda: trusted).job
+    job = Acme(settings, certificates, box.live.database).job
     scheduler.start(job)
     await scheduler.settle()
     try:
@@ -65,8 +66,9 @@ def alerts(box):
     return [(alert.name, alert.subject) for alert in box.live.database.peek(list_alerts)]
 
 
-async def test_nothing_is_ordered_by_a_clock_that_is_not_trusted(box, certificates, orders):
-    async with looked_after(certificates, box, trusted=False):
+async def test_nothing_is_ordered_by_a_clock_that_is_not_believed(box, certificates, orders):
+    doubt(box.clock)
+    async with looked_after(certificates, box):
         assert orders == []
         assert read_state(certificates.folder).attempts == ()
 

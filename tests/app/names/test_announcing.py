@@ -2,12 +2,14 @@
 
 import asyncio
 from contextlib import asynccontextmanager
+from ipaddress import ip_interface
 from types import SimpleNamespace
 
 import pytest
 
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import Unavailable
+from appliance.core.network import Interface
 from appliance.scheduler import Scheduler
 from appliance.tls.authority import Names
 from appliance.tls.certificates import LEAF, Certificates, read_identity
@@ -17,9 +19,13 @@ from tests.unit.commands.conftest import VENUE
 from tests.unit.jobs.keeping import Timer
 from web import mdns
 from web.listeners import renewal
-from web.mdns import find_address, following
+from web.mdns import find_addresses, following
 
 ANYWHERE, PORT = "0.0.0.0", 8080  # noqa: S104 - nothing listens
+
+
+def an_interface(address, index=2):
+    return Interface("eth0", index, ip_interface(f"{address}/24"))
 
 
 @pytest.fixture
@@ -31,7 +37,7 @@ def house(monkeypatch):
         trouble, found.trouble = found.trouble, None
         if trouble is not None:
             raise trouble
-        return [(found.address, found.index)] if found.address else []
+        return [an_interface(found.address, found.index)] if found.address else []
 
     monkeypatch.setattr(mdns, "own_interfaces", look)
     monkeypatch.setattr(mdns, "source_address", lambda _: found.address)
@@ -100,7 +106,7 @@ async def test_links_of_both_environments_follow_and_keep_the_last_address(
 )
 def test_without_a_network_it_is_where_it_listens_or_was_last(house, host, remembered, found):
     house.address = None
-    assert find_address(host, PORT, remembered) == found
+    assert find_addresses(host, PORT, remembered) == (found,)
 
 
 @pytest.mark.parametrize(
@@ -113,11 +119,11 @@ def test_without_a_network_it_is_where_it_listens_or_was_last(house, host, remem
     ],
 )
 def test_in_a_network_without_a_router_it_is_at_its_own_address(monkeypatch, remembered, found):
-    own = [("192.168.1.7", 2), ("192.168.1.8", 2), ("fd00::7", 2)]
+    own = [an_interface("192.168.1.7"), an_interface("192.168.1.8")]
     monkeypatch.setattr(mdns, "own_interfaces", lambda: own)
     monkeypatch.setattr(mdns, "source_address", lambda _: None)
 
-    assert find_address(ANYWHERE, PORT, remembered) == found
+    assert find_addresses(ANYWHERE, PORT, remembered)[0] == found
 
 
 def renamed(tx, slug):
@@ -214,8 +220,8 @@ async def test_a_failed_renewal_is_tried_again(box, tmp_path, clock, trouble):
     clock.advance(800 * 86_400)
     troubles.append(trouble)
     timer = Timer()
-    scheduler = Scheduler(clock, timer)
-    scheduler.start(renewal(certificates, box.live.database, lambda: True))
+    scheduler = Scheduler(box.clock, timer)
+    scheduler.start(renewal(certificates, box.live.database))
     await scheduler.settle()
     assert timer.seconds == 2
 

@@ -12,6 +12,7 @@ from appliance.tls.certificates import LEAF, Certificates, read_certificate
 from appliance.venue.edit import edit_venue
 from appliance.venue.model import fingerprint, get_venue
 from tests.application import application_of
+from tests.clocks import doubt
 from tests.unit.email.mail_servers import until
 from tests.unit.jobs.keeping import Timer
 from web.listeners import renewal
@@ -31,9 +32,9 @@ def certificates(box, tmp_path, clock):
 
 
 @asynccontextmanager
-async def looked_after(certificates, box, *, trusted=True):
+async def looked_after(certificates, box):
     scheduler = Scheduler(box.clock, Timer())
-    scheduler.start(renewal(certificates, box.live.database, lambda: trusted))
+    scheduler.start(renewal(certificates, box.live.database))
     await scheduler.settle()
     try:
         yield scheduler
@@ -71,10 +72,12 @@ async def test_a_venue_that_was_renamed_by_a_command_too(box, certificates):
 
 
 async def test_nothing_is_signed_by_a_doubtful_clock_or_after_the_end(box, certificates):
-    async with looked_after(certificates, box, trusted=False) as scheduler:
+    doubt(box.clock)
+    async with looked_after(certificates, box) as scheduler:
         await rename(box, slug="dar-zitoun")
         await scheduler.settle()
         assert dns(certificates) == ("localhost", "riad-atlas.local")
+    box.clock.believe(box.clock.machine.now())
     async with looked_after(certificates, box) as scheduler:
         assert dns(certificates) == ("dar-zitoun.local", "localhost")
 

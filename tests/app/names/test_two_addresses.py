@@ -22,7 +22,7 @@ PUBLIC, ADDRESS, AT_HOME = (
 @pytest.fixture
 async def public(tmp_path, clock):
     """A box with the public address PUBLIC and the local address ADDRESS."""
-    settings = with_settings(server={"app_url": PUBLIC}, webhooks={"clock_grace_minutes": 0})
+    settings = with_settings(server={"app_url": PUBLIC})
     async with running_box(tmp_path, clock, settings) as running:
         running.box.move(ADDRESS)
         running.app[SECURE].tls_port = 8443

@@ -13,7 +13,7 @@ from tests.webhooks.receivers import OK, an_answer
 
 @pytest.fixture
 def settings():
-    return with_settings(webhooks={"allow_networks": ("127.0.0.0/8",), "clock_grace_minutes": 0})
+    return with_settings(webhooks={"allow_networks": ("127.0.0.0/8",)})
 
 
 async def test_a_dead_delivery_is_shown_and_replayed_once(running, receiver, manager):

@@ -18,7 +18,7 @@ TICK = re.compile(r'<input type="checkbox" name="event" value="([a-z_.]+)" (chec
 
 @pytest.fixture
 def settings():
-    return with_settings(webhooks={"allow_networks": ("127.0.0.0/8",), "clock_grace_minutes": 0})
+    return with_settings(webhooks={"allow_networks": ("127.0.0.0/8",)})
 
 
 async def test_an_endpoint_receives_at_once_signed_with_the_secret_said_once(receiver, manager):

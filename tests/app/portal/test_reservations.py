@@ -1,6 +1,7 @@
 """The forms of a reservation's page, used one after another and at the same time."""
 
 import json
+import re
 
 import pytest
 
@@ -33,6 +34,32 @@ async def test_moving_keeps_the_pass_and_is_told_in_the_history(running, host):
         table_id("T3"), salma.pass_id, salma.generation,
     )  # fmt: skip
     assert "Moved from T1 to T3 · Yasmine" in (await host.get(path_of(salma)))[1]
+
+
+@pytest.mark.parametrize(
+    ("typed", "numbers"),
+    [("+212 (0)6 12 34 56 78", ["+212612345678"]), ("06 12 34 56 78 poste 3", ["+212612345678"]),
+     ("06 12 34 56 78 / 05 24 00 00 00", ["+212612345678", "+212524000000"]), ("voir 12 34", [])],
+)  # fmt: skip
+async def test_a_tap_dials_the_guests_sure_numbers_and_no_others(running, host, typed, numbers):
+    salma = await seat(running, customer_phone=typed)
+
+    _, page, _ = await host.get(path_of(salma))
+
+    assert typed in page
+    assert re.findall(r'href="tel:([^"]*)"', page) == numbers
+    assert re.findall(r'href="https://wa.me/([^"]*)"', page) == [n[1:] for n in numbers]
+
+
+async def test_a_tap_writes_to_the_guest_alone(running, host):
+    address = "a?bcc=x%40evil.example&subject=hi@example.com"
+    salma = await seat(running, customer_email=address)
+
+    _, page, _ = await host.get(path_of(salma))
+
+    assert re.findall(r'href="(mailto:[^"]*)"', page) == [
+        "mailto:a%3Fbcc%3Dx%2540evil.example%26subject%3Dhi@example.com"
+    ]
 
 
 async def test_a_new_code_replaces_the_old_one_for_this_guest_alone(running, host):

@@ -39,12 +39,20 @@ async def test_a_pasted_list_is_shown_first_and_then_added_behind_the_others(run
      ("X1;a;2;4;bar;-1", "minimum_spend"), ("X1;a;2;4;bar;5;6", "line"), (";a", "number"),
      ("X" * 41, "number"), ("X1;" + "a" * 101, "name"), ("X1;a;2;4;" + "b" * 41, "type"),
      ("T1", "number"), ("T9-T1", "number"), ("T1-S9", "number"), ("X1-X501", "line"),
-     ("A1", "number")],
+     ("A1", "number"), ("a1", "number"), ("Ａ١", "number"), ("t1", "number")],
 )  # fmt: skip
 def test_a_line_that_cannot_be_read_is_named_and_the_others_are(line, column):
     found = parse_tables(f"A1\n{line}\nA2", frozenset({"T1"}))
     assert [(number, fault.field) for number, _, fault in found.faults] == [(2, column)]
     assert [table.number for table in found.tables] == ["A1", "A2"]
+
+
+@pytest.mark.parametrize("heading", ["NUMERO", "N°", "Nº", "№", "Numéro", "رقم", "الطاولة"])
+@pytest.mark.parametrize("dash", ["-", "–", "‑", "−", " — "])
+def test_every_dash_makes_a_range_and_headings_and_digits_are_read_in_any_spelling(heading, dash):
+    found = parse_tables(f"{heading};Nom\nT٩{dash}T١٠;Loge;٢;٤")
+    assert found.faults == ()
+    assert [(table.number, table.capacity_max) for table in found.tables] == [("T9", 4), ("T10", 4)]
 
 
 def test_a_header_line_of_a_spreadsheet_is_no_table_and_zeros_are_kept():

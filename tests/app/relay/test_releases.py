@@ -159,8 +159,8 @@ class House:
     async def at(self, hours):
         """Let time pass; return the source of the update that was requested, or None."""
         await self.scheduler.settle()
-        self.box.clock.advance(hours * 3600)
-        self.scheduler.wake()
+        self.box.clock.machine.advance(hours * 3600)
+        self.updates.job.changed()
         await self.scheduler.settle()
         return read_request(self.root) if (self.root / REQUEST).exists() else None
 

@@ -136,9 +136,7 @@ async def test_all_receivers_together_keep_a_bounded_number_of_bytes(running):
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
 async def test_one_address_asks_so_often_and_another_still_may(tmp_path, clock, method):
-    settings = with_settings(
-        server={"trusted_proxies": ("127.0.0.1",)}, webhooks={"clock_grace_minutes": 0}
-    )
+    settings = with_settings(server={"trusted_proxies": ("127.0.0.1",)})
     async with running_box(tmp_path, clock, settings) as running:
         path = path_of(await borrowed(running))
 

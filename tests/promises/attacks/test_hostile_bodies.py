@@ -56,7 +56,6 @@ class ServedBox:
         self.loop, self.over = asyncio.get_running_loop(), asyncio.Event()
         settings = with_settings(
             api={"rate_limit_per_minute": 10**6, "unauthenticated_per_minute": 10**6},
-            webhooks={"clock_grace_minutes": 0},
             booking={"enabled": True},
         )
         async with opened_box(self.directory, self.clock, settings) as self.box:

@@ -10,9 +10,7 @@ from tests.app.portal.test_sign_in import PASSWORD, an_account, sign_in
 from tests.conftest import running_box, with_settings
 from web.portal.guard import PASSWORDS
 
-PROXY = with_settings(
-    server={"trusted_proxies": ("127.0.0.1",)}, webhooks={"clock_grace_minutes": 0}
-)
+PROXY = with_settings(server={"trusted_proxies": ("127.0.0.1",)})
 
 
 @pytest.mark.parametrize(

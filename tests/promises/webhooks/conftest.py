@@ -10,6 +10,6 @@ from tests.webhooks.conftest import (  # noqa: F401 - fixtures are asked for by 
     receiver,
     settings,
     surroundings,
-    uptime,
+    timer,
     world,
 )

@@ -167,7 +167,7 @@ async def test_a_port_that_speaks_no_tls_is_given_up_in_time(
 
 
 async def test_what_the_owner_trusts_is_in_force_at_the_next_connection(
-    world, names, authority, uptime, change_outside
+    world, names, authority, timer, change_outside
 ):
     change_outside(trust=SystemTrust())
     names.known[HOST] = ["127.0.0.1"]

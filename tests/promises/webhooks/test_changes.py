@@ -42,14 +42,14 @@ async def failed_once(world, receiver):
 
 
 async def test_the_old_secret_revoked_between_attempts_signs_no_more(
-    world, receiver, uptime, failed_once
+    world, receiver, timer, failed_once
 ):
     endpoint, old = failed_once
 
     new = await world.database.write(roll_secret, world.environment.keyring, endpoint.id)
     assert await world.database.write(revoke_old_secret, endpoint.id)
     assert not await world.database.write(revoke_old_secret, endpoint.id)
-    uptime.advance(60)
+    timer.advance(60)
     _, retry = await receiver.got(2)
 
     assert holds(retry, new)
@@ -58,13 +58,13 @@ async def test_the_old_secret_revoked_between_attempts_signs_no_more(
 
 
 async def test_rolled_twice_the_two_newest_sign_and_the_oldest_does_not(
-    world, receiver, uptime, failed_once
+    world, receiver, timer, failed_once
 ):
     endpoint, oldest = failed_once
 
     middle = await world.database.write(roll_secret, world.environment.keyring, endpoint.id)
     newest = await world.database.write(roll_secret, world.environment.keyring, endpoint.id)
-    uptime.advance(60)
+    timer.advance(60)
     _, retry = await receiver.got(2)
 
     assert [holds(retry, secret) for secret in (newest, middle, oldest)] == [True, True, False]

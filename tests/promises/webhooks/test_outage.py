@@ -40,6 +40,7 @@ async def test_what_waited_while_the_box_was_off_is_drained_and_a_fresh_event_pa
         await world.register(receiver.url)
     for first in range(0, events, 200):
         await world.database.write(book_many, first, min(200, events - first))
+    world.clock.advance(3 * 3600)
     progress = Progress("drain")
 
     def sent():
@@ -72,6 +73,7 @@ async def test_a_fresh_event_does_not_pass_an_older_one_about_the_same_reservati
     await world.register(receiver.url)
     await world.database.write(book_many, 0, 60)
     last = await world.database.write(a_reservation, 60)
+    world.clock.advance(3 * 3600)
     await world.start()
     await receiver.got(6)
 

@@ -44,16 +44,16 @@ async def failed_once(world, receiver):
 
 
 async def test_a_replay_while_a_retry_is_pending_is_one_attempt_of_the_same_row(
-    world, receiver, uptime, failed_once
+    world, receiver, timer, failed_once
 ):
     _, request = failed_once
     receiver.answers = [an_answer(500)]
-    uptime.advance(60)
+    timer.advance(60)
     await world.recorded(2)
 
     assert await replay(world, request.id)
     await world.settled("delivered")
-    uptime.advance(24 * 3600)
+    timer.advance(24 * 3600)
     await asyncio.sleep(0.05)
 
     assert [r.id for r in receiver.requests] == [request.id] * 3
@@ -90,12 +90,12 @@ async def test_a_double_click_sends_once(world, receiver):
     ids=["fails", "succeeds"],
 )
 async def test_a_replay_during_a_retry_follows_it_and_never_joins_it(
-    world, receiver, uptime, failed_once, retry, outcomes
+    world, receiver, timer, failed_once, retry, outcomes
 ):
     _, request = failed_once
     receiver.answers = [retry]
     receiver.answering.clear()
-    uptime.advance(60)
+    timer.advance(60)
     await receiver.got(2)
 
     assert await replay(world, request.id)
@@ -141,27 +141,27 @@ async def test_an_endpoint_switched_off_and_on_during_an_attempt_gets_no_second_
 
 
 async def test_a_replayed_delivery_is_retried_on_the_whole_schedule_again(
-    world, receiver, uptime, failed_once
+    world, receiver, timer, failed_once
 ):
     endpoint, request = failed_once
     receiver.always = an_answer(500)
     for number, seconds in enumerate(LADDER, 2):
-        uptime.advance(seconds)
+        timer.advance(seconds)
         await world.recorded(number)
     await world.settled("dead")
 
     assert await replay_all(world, endpoint.id) == 1
     await world.recorded(7)
     for number, seconds in enumerate(LADDER, 8):
-        await world.until(lambda: uptime.next_alarm is not None)
-        assert uptime.next_alarm == pytest.approx(seconds, abs=0.01)
-        uptime.advance(seconds)
+        await world.until(lambda: timer.next_alarm is not None)
+        assert timer.next_alarm == pytest.approx(seconds, abs=0.01)
+        timer.advance(seconds)
         await world.recorded(number)
 
     await world.settled("dead")
     assert [n for n, _ in world.attempts()] == list(range(1, 13))
     assert {r.id for r in receiver.requests} == {request.id}
-    assert uptime.next_alarm is None
+    assert timer.next_alarm is None
 
 
 async def test_a_replay_while_the_box_is_off_waits_for_its_start(world, failed_once):
@@ -234,7 +234,7 @@ def many_dead(tx, endpoint_id, count):
         seq = tx.insert("event", {"type": "webhook.test", "occurred_at": tx.now - 86_400_000})
         tx.insert("delivery", {"id": tx.new_id(), "endpoint_id": endpoint_id, "event_seq": seq,
                                "state": "dead", "attempts": 6, "due_at": tx.now,
-                               "due_boot": "b", "finished_at": tx.now})  # fmt: skip
+                               "finished_at": tx.now})  # fmt: skip
 
 
 @pytest.mark.slow

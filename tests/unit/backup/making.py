@@ -15,7 +15,7 @@ from appliance.core.settings import Settings
 from appliance.core.tokens import Tokens
 from appliance.reservations.create import enter_by_staff
 from tests.builders import TONIGHT, a_booking, table_id
-from tests.clocks import StoppedClock
+from tests.clocks import StoppedClock, box_clock
 from tests.conftest import MASTER_KEY, furnished_template
 
 KEY = RecoveryKey(bytes(range(100, 132)))
@@ -49,8 +49,10 @@ def a_box_with_guests(folder, guests=10):
 
 
 async def _fill(made, guests):
-    box = open_box(made.root, MASTER_KEY, Settings(), address="https://box.example",
-                   clock=made.clock, tokens=Tokens(), zones=newest_zone_database())  # fmt: skip
+    box = open_box(
+        made.root, MASTER_KEY, Settings(), address="https://box.example",
+        clock=box_clock(made.clock), tokens=Tokens(), zones=newest_zone_database(),
+    )  # fmt: skip
     try:
         for number in range(guests):
             booking = a_booking(

@@ -16,6 +16,7 @@ from appliance.core.settings import Settings
 from appliance.core.tokens import Tokens
 from appliance.reservations.create import enter_by_staff
 from tests.builders import TONIGHT, a_booking, table_id
+from tests.clocks import box_clock
 from tests.conftest import MASTER_KEY, with_settings
 from tests.unit.backup.making import KEY, BoxDirectory, a_box_with_guests, a_maker
 from tests.unit.backup.test_copies import Shelf
@@ -40,8 +41,10 @@ def book(made):
     """Enter one more reservation in live."""
 
     async def enter():
-        box = open_box(made.root, MASTER_KEY, Settings(), address="https://box.example",
-                       clock=made.clock, tokens=Tokens(), zones=a_maker(made).zones)  # fmt: skip
+        box = open_box(
+            made.root, MASTER_KEY, Settings(), address="https://box.example",
+            clock=box_clock(made.clock), tokens=Tokens(), zones=a_maker(made).zones,
+        )  # fmt: skip
         in_three_days = date.fromisoformat(TONIGHT) + timedelta(days=3)
         booking = a_booking(date=in_three_days, table_id=table_id("T1"))
         await box.live.database.write(enter_by_staff, booking, actor="staff:1")

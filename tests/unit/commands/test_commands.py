@@ -1,16 +1,9 @@
 """Small commands: version, clock, doctor, the page of the recovery kit."""
 
 import json
-import time
 import zipfile
-from datetime import UTC, datetime, timedelta
 from importlib import resources
 
-import pytest
-
-from appliance.alerts import Alert, list_alerts, put_alert
-from appliance.clock import SystemClock
-from appliance.clock_gate import find_heartbeat
 from web.main import main
 
 
@@ -38,41 +31,6 @@ def test_a_newer_tz_database_in_the_data_directory_is_the_one_that_counts(box, v
     assert found["status"] == "ok"
     assert "2031a (own)" in found["finding"]["en"]
     assert box("venue", "apply", str(box.data.parent / "venue.toml")) == 0
-
-
-LEAPT = Alert("clock_leapt", "", 0, "the clock leapt")
-
-
-@pytest.fixture
-def today(monkeypatch):
-    """Noon in Casablanca, so that no midnight passes while the test looks."""
-    noon = datetime(2026, 11, 22, 12, tzinfo=UTC)
-    monkeypatch.setattr(time, "time_ns", lambda: int(noon.timestamp()) * 1_000_000_000)
-    return noon.date()
-
-
-def test_whoever_types_the_day_lets_things_expire_again(box, today):
-    for name in ("live", "test"):
-        with box.transaction(name) as tx:
-            put_alert(tx, LEAPT)
-
-    assert box("clock", "confirm", today.isoformat()) == 0
-
-    assert "2026-11-22 12:00" in box.out
-    for name in ("live", "test"):
-        with box.transaction(name) as tx:
-            assert list_alerts(tx) == []
-            assert find_heartbeat(tx) == SystemClock().now()
-
-
-def test_a_clock_that_tells_another_day_is_to_be_set_first(box, today):
-    with box.transaction("live") as tx:
-        put_alert(tx, LEAPT)
-
-    box.complaint("clock", "confirm", (today - timedelta(days=365)).isoformat())
-
-    with box.transaction("live") as tx:
-        assert list_alerts(tx) == [LEAPT]
 
 
 def test_json_is_what_the_readme_says(box):

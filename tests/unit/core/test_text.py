@@ -1,10 +1,16 @@
-"""No reader of an exported CSV takes a guest's text for a formula."""
+"""Human text is compared in one folding, and no reader of a CSV takes it for a formula."""
+
+import json
+import re
+import unicodedata
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.core.text import phone_text, write_cell, write_cells
+from appliance.core.text import fold, write_cell, write_cells
+from appliance.reservations.search import matches_text
 from tests.spreadsheets import formulas_in, rows_of
 
 SIGNS = ["=", "+", "-", "@", "'", "＝", "＋", "－", "＠", "﹦", "﹣", "⁺"]
@@ -41,14 +47,33 @@ def test_no_control_character_is_written(control):
     assert control not in line_of(f"a{control}b", f"{control}=1").decode()
 
 
-@pytest.mark.parametrize("number", ["+212 600 123 457", "0600123457", "00212600123457"])
-def test_a_phone_number_is_a_text_that_keeps_every_digit(number):
-    text = phone_text(number)
-
-    assert rows_of(line_of(text).decode()) == [[text]]
-    assert text.endswith(number)
-    assert not text[0].isdigit()
-
-
 def test_what_is_not_there_is_an_empty_cell():
-    assert write_cell(None) == write_cell(phone_text(None)) == write_cell(phone_text("")) == ""
+    assert write_cell(None) == write_cell("") == ""
+
+
+VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "folded.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("vector", VECTORS["vectors"], ids=lambda vector: vector["note"])
+def test_the_box_folds_as_the_vectors_say_and_once_is_enough(vector):
+    assert fold(vector["text"]) == vector["folded"]
+    assert fold(vector["folded"]) == vector["folded"]
+
+
+@pytest.mark.parametrize("search", VECTORS["searches"], ids=lambda s: f"{s['query']}: {s['text']}")
+def test_the_box_finds_what_the_vectors_say(search):
+    assert matches_text(search["query"], search["text"]) is search["found"]
+
+
+def test_every_latin_letter_of_a_name_folds_to_letters_of_a_keyboard():
+    letters = [chr(n) for n in (*range(0xC0, 0x250), *range(0x1E00, 0x1F00), *range(0x2C60, 0x2C80))
+               if unicodedata.category(chr(n)) in {"Lu", "Ll"}]  # fmt: skip
+    strange = {letter for letter in letters if not re.fullmatch("[a-z']*", fold(letter))}
+
+    assert strange == set()
+
+
+def test_every_dash_folds_to_a_hyphen():
+    dashes = [chr(n) for n in range(0x10000) if unicodedata.category(chr(n)) == "Pd"]
+
+    assert {fold(dash) for dash in dashes} == {"-"}

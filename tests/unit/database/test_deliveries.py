@@ -4,14 +4,16 @@ import pytest
 
 from appliance.outbox import queue_event
 from appliance.webhooks.deliveries import (
+    LONGEST_WAIT_MS,
     STATES,
     cancel_pending,
     find_next_retry,
+    iterate_new,
     iterate_retries,
-    iterate_untried,
 )
 from appliance.webhooks.delivery_log import DeliveryFilter, count_deliveries, page_deliveries
 from appliance.webhooks.endpoints import register_endpoint
+from tests.unit.arrivals import add_reservation
 
 TYPES = ("reservation.created", "reservation.confirmed", "reservation.checked_in")
 EVENTS, ENDPOINTS = 24, 3
@@ -32,6 +34,8 @@ def write_log(tx, now):
             {"id": f"e{endpoint}", "url": f"https://{endpoint}.example/", "events": "[]",
              "active": 1, "created_at": now, "secret": b"wrapped"},
         )  # fmt: skip
+    for n in range(5):
+        add_reservation(tx, id=f"r{n}", date=f"2026-12-0{n + 1}")
     for n in range(EVENTS):
         event = {"seq": n + 1, "type": TYPES[n % 3], "occurred_at": now + n * MINUTE,
                  "reservation_id": f"r{n % 5}"}  # fmt: skip
@@ -120,7 +124,7 @@ async def endpoint_id(box):
         for _ in range(9):
             queue_event(tx, "webhook.test", None, [endpoint.id])
         for seq, due in ((4, 700), (5, 600), (6, 600), (7, 900)):
-            tx.execute("UPDATE delivery SET due_uptime = :due WHERE seq = :seq",
+            tx.execute("UPDATE delivery SET kind = 'retry', due_at = :due WHERE seq = :seq",
                        {"due": due, "seq": seq})  # fmt: skip
         tx.execute("UPDATE delivery SET state = 'delivered' WHERE seq IN (1, 5)")
         return endpoint.id
@@ -132,12 +136,13 @@ def seqs(deliveries):
     return [delivery.seq for delivery in deliveries]
 
 
-async def test_the_untried_come_in_the_order_they_were_written(box, endpoint_id):
+async def test_new_ones_come_in_the_order_they_were_written(box, clock, endpoint_id):
     peek = box.live.database.peek
 
-    assert seqs(peek(iterate_untried, endpoint_id, 0, 0)) == [2, 3, 8, 9]
-    assert seqs(peek(iterate_untried, endpoint_id, 2, 2)) == [3, 8, 9]
-    assert seqs(peek(iterate_untried, "another endpoint", 0, 0)) == []
+    assert seqs(peek(iterate_new, endpoint_id)) == [2, 3, 8, 9]
+    assert seqs(peek(iterate_new, endpoint_id, since=clock.now() - 1)) == [2, 3, 8, 9]
+    assert seqs(peek(iterate_new, endpoint_id, since=clock.now())) == []
+    assert seqs(peek(iterate_new, "another endpoint")) == []
 
 
 async def test_retries_come_when_they_are_due_the_longest_due_first(box, endpoint_id):
@@ -145,9 +150,26 @@ async def test_retries_come_when_they_are_due_the_longest_due_first(box, endpoin
 
     assert seqs(peek(iterate_retries, endpoint_id, 599)) == []
     assert seqs(peek(iterate_retries, endpoint_id, 700)) == [6, 4]
-    assert peek(find_next_retry, endpoint_id, 599) == 600
-    assert peek(find_next_retry, endpoint_id, 600) == 700
-    assert peek(find_next_retry, endpoint_id, 900) is None
+    assert peek(find_next_retry, endpoint_id) == 600
+    assert peek(find_next_retry, "another endpoint") is None
+
+
+async def test_a_retry_that_is_due_in_more_than_13_hours_is_due_now(box, endpoint_id):
+    before = 900 - LONGEST_WAIT_MS
+
+    peek = box.live.database.peek
+    assert seqs(peek(iterate_retries, endpoint_id, before)) == []
+    assert seqs(peek(iterate_retries, endpoint_id, before - 1)) == [7]
+
+
+async def test_a_replay_is_due_now_and_before_the_retries(box, endpoint_id):
+    await box.live.database.write(
+        lambda tx: tx.execute("UPDATE delivery SET kind = 'replay' WHERE seq = 7")
+    )
+
+    peek = box.live.database.peek
+    assert seqs(peek(iterate_retries, endpoint_id, 700)) == [7, 6, 4]
+    assert peek(find_next_retry, endpoint_id) == 0
 
 
 async def test_a_delivery_is_pending_until_it_is_finished_or_cancelled(box, endpoint_id):

@@ -66,8 +66,21 @@ def test_a_clock_that_nobody_keeps_right_or_no_way_out_is_warned_of(
     assert ward.status(name) == status
 
 
-def test_a_clock_behind_what_the_box_has_written_is_a_failure(ward):
-    ward.become(clock=StoppedClock("2026-01-01T00:00:00Z"))
+@pytest.mark.parametrize(
+    ("instant", "is_synchronised", "status"),
+    [
+        ("2026-11-21T18:54:59Z", False, "fail"),
+        ("2026-11-21T18:55:01Z", False, "warn"),
+        ("2026-12-31T18:59:59Z", False, "warn"),
+        ("2026-12-31T19:00:01Z", False, "fail"),
+        ("2036-11-21T19:00:00Z", True, "ok"),
+    ],
+)
+def test_a_clock_far_from_what_the_box_has_written_is_a_failure_unless_it_is_synchronised(
+    ward, instant, is_synchronised, status
+):
+    ward.become(clock=StoppedClock(instant))
+    ward.on(is_synchronised=lambda: is_synchronised)
     ward.write("REPLACE INTO heartbeat (id, at) VALUES (1, 1795287600000)")
 
-    assert ward.status("clock") == "fail"
+    assert ward.status("clock") == status

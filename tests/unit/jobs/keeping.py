@@ -32,10 +32,10 @@ class Timer:
 class World:
     """An environment, its clock, and its chores, by a scheduler whose timer the test fires."""
 
-    def __init__(self, environment, clock, may_expire=lambda: True):
+    def __init__(self, environment, clock):
         self.database, self.clock, self.timer = environment.database, clock, Timer()
-        self.scheduler = Scheduler(clock, self.timer)
-        self.chores = make_reservation_jobs(environment, may_expire)
+        self.scheduler = Scheduler(self.database.clock, self.timer)
+        self.chores = make_reservation_jobs(environment)
 
     async def start(self):
         self.scheduler.start(self.chores)

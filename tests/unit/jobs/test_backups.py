@@ -51,19 +51,19 @@ async def test_a_booking_is_in_a_backup_five_minutes_after_the_last_one(frequent
     proven = read_record(tmp_path).at
     await book(box)
     assert await due_in(frequent, box) == 5 * MINUTE
-    box.clock.advance(5 * MINUTE)
+    box.clock.machine.advance(5 * MINUTE)
     assert await due_in(frequent, box) == 0
 
     await frequent.back_up()
 
     record = read_record(tmp_path)
     assert (record.at, record.latest, record.reservations) == (proven, box.clock.now(), 1)
-    box.clock.advance(5 * MINUTE)
+    box.clock.machine.advance(5 * MINUTE)
     assert await due_in(frequent, box) is None
 
 
 async def test_without_a_change_nothing_is_written(frequent, box):
-    box.clock.advance(5 * MINUTE)
+    box.clock.machine.advance(5 * MINUTE)
     await box.live.database.write(put_alert, Alert("box_offline", "", 0, "it is"))
 
     assert await due_in(frequent, box) is None
@@ -87,7 +87,7 @@ async def test_the_owner_sets_the_minutes_or_none(frequent, box, minutes):
 async def test_a_damaged_database_is_not_backed_up(frequent, box):
     await book(box)
     await box.live.database.write(put_alert, Alert(DAMAGED, "", 0, "it is"))
-    box.clock.advance(5 * MINUTE)
+    box.clock.machine.advance(5 * MINUTE)
 
     assert await due_in(frequent, box) is None
 
@@ -100,7 +100,7 @@ async def test_it_does_not_run_while_the_nightly_jobs_do(frequent):
 
 async def test_after_the_clock_was_set_back_it_is_still_made(frequent, box):
     await book(box)
-    box.clock.advance(-86_400)
+    box.clock.machine.advance(-86_400)
 
     assert await due_in(frequent, box) == 5 * MINUTE
 
@@ -134,7 +134,7 @@ async def test_a_target_that_fails_for_a_day_is_an_alert_until_it_works(copies, 
         assert await alerts_of(box) == []
         with pytest.raises(TargetError):
             await job.copy()
-        box.clock.advance(DAY // 3)
+        box.clock.machine.advance(DAY // 3)
 
     with pytest.raises(TargetError):
         await job.copy()
@@ -158,7 +158,7 @@ async def test_a_copy_that_cannot_be_restored_is_an_alert_at_once(copies, box):
 async def test_each_new_backup_is_due_at_the_target(copies, frequent, box):
     job, raised = copies
     raised.append(None)
-    box.clock.advance(MINUTE)
+    box.clock.machine.advance(MINUTE)
     assert await due_in(job, box) <= 0
     await job.copy()
 

@@ -67,7 +67,7 @@ async def test_a_lost_recovery_key_is_a_condition_until_a_new_kit_is_printed(nig
     recovery_key_file(directory).unlink()
 
     for _ in range(2):
-        box.clock.advance(86_400)
+        box.clock.machine.advance(86_400)
         await nights.do_now()
         assert await names(box) == [NEW_KEY]
 
@@ -98,12 +98,12 @@ async def test_where_the_night_hangs_it_is_said_all_the_same(nights, box, tmp_pa
     scheduler.start(*nights.jobs)
     await look(scheduler, nights)
 
-    box.clock.advance(DAY)
+    box.clock.machine.advance(DAY)
     await look(scheduler, nights)
     assert await names(box) == []
     assert nights.jobs[0].task is not None
 
-    box.clock.advance(DAY)
+    box.clock.machine.advance(DAY)
     await look(scheduler, nights)
     [condition] = await box.live.database.read(list_alerts)
     assert (condition.name, condition.since) == (NO_BACKUP, box.clock.now())
@@ -132,8 +132,8 @@ async def test_after_a_sleep_of_the_machine_the_night_is_made_up_for_at_once(nig
     await scheduler.settle()
     assert timer.seconds == 9 * 3600  # four in the night of the venue
 
-    box.clock.advance(DAY)  # and no timer counted it
-    scheduler.wake()
+    box.clock.machine.advance(DAY)  # and no timer counted it
+    scheduler.look()
     await scheduler.settle()
 
     assert read_record(tmp_path).at == box.clock.now()
@@ -152,7 +152,7 @@ async def test_a_night_without_a_backup_is_tried_again_and_each_time_it_waits_lo
     waits = []
     for _ in range(4):
         waits.append(timer.seconds)
-        box.clock.advance(timer.seconds)
+        box.clock.machine.advance(timer.seconds)
         timer.callback()
         await scheduler.settle()
 

@@ -21,7 +21,6 @@ from appliance.privacy import (
     erase_guest,
     export_guests,
     find_reservations_of,
-    is_same_phone,
     read_list,
 )
 from appliance.reservations.change import claim
@@ -168,24 +167,6 @@ async def test_an_export_holds_everything_that_was_written_down(box):
     assert held["erasureAskedAt"] is not None
     assert {line["what"] for line in held["history"]} >= {"created", "claimed", "amended"}
     json.dumps(export)
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        ("0699424242", "+212 699 424 242", True),
-        ("00212699424242", "+212 699-424-242", True),
-        ("+212699424242", "+212 (699) 42 42 42", True),
-        ("+33699424242", "+212699424242", False),
-        ("424242", "+212699424242", False),
-        ("+212 (0)6-99-42-42-42", "+212 699 42 42 42", True),
-        ("+32 2 123 45 67", "02 123 45 67", True),
-        ("", "+212699424242", False),
-    ],
-)
-def test_a_number_is_known_however_it_is_spelled(one, other, same):
-    assert is_same_phone(one, other) is same
-    assert is_same_phone(other, one) is same
 
 
 async def test_what_a_restore_brings_back_is_erased_again_before_anybody_looks(

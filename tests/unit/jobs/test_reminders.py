@@ -122,9 +122,7 @@ async def test_who_wants_no_reminders_gets_none_for_any_reservation(world):
     assert world.reminders() == [other]
 
 
-@pytest.mark.parametrize(
-    "settings", [with_settings(mail={"reminder_hours": 0}, webhooks={"clock_grace_minutes": 0})]
-)
+@pytest.mark.parametrize("settings", [with_settings(mail={"reminder_hours": 0})])
 async def test_with_0_hours_nobody_is_ever_reminded(box, clock, settings):
     world = Guests(box.live, clock)
     await world.book()

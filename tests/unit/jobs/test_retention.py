@@ -23,7 +23,6 @@ class World:
 
     def __init__(self, environment, clock):
         self.environment, self.database, self.clock = environment, environment.database, clock
-        self.may_expire = True
 
     async def add(self, state, days, *, attempts=1, excerpt="ok", count=1):
         """Deliveries that ended, or were tried last, so many days ago."""
@@ -50,7 +49,7 @@ class World:
                 )  # fmt: skip
 
     async def forget(self):
-        await Retention(self.environment, lambda: self.may_expire).forget()
+        await Retention(self.environment).forget()
 
     def count(self, table, where="1"):
         sql = f"SELECT count(*) FROM {table} WHERE {where}"  # noqa: S608 - names of the test
@@ -114,22 +113,10 @@ async def test_the_newest_attempts_within_rows_and_megabytes_are_kept(world, lef
     assert world.count("attempt", f"at < {NOW - 1.5 * DAY_MS}") == 0
 
 
-async def test_by_a_clock_in_doubt_nothing_is_thrown_away(world):
-    await world.add("delivered", 400)
-    await a_sign_in(world, world.clock, "2026-11-21T07:00:00Z")
-    world.clock.set("2027-11-21T19:00:00Z")
-    world.may_expire = False
-
-    await world.forget()
-
-    assert world.count("attempt") == 1
-    assert world.count("session") == world.count("staff_sign_in_failure") == 1
-
-
 async def test_it_runs_at_the_start_and_each_night_at_four(world, clock):
     await world.add("dead", 31)
     timer = Timer()
-    scheduler = Scheduler(clock, timer)
+    scheduler = Scheduler(world.database.clock, timer)
     scheduler.start(Retention(world.environment).job)
     await scheduler.settle()
     assert world.count("delivery") == 0
@@ -137,7 +124,7 @@ async def test_it_runs_at_the_start_and_each_night_at_four(world, clock):
 
     await world.add("dead", 31)
     clock.advance(10 * 3600)  # asleep: no timer counted it
-    scheduler.wake()
+    scheduler.look()
     await scheduler.settle()
 
     assert world.count("delivery") == 0

@@ -10,6 +10,7 @@ from appliance.core.errors import (
     TableTaken,
     WrongState,
 )
+from appliance.core.phone_numbers import is_phone
 from appliance.privacy import find_reservations_of
 from appliance.reservations.change import (
     Amendment,
@@ -22,7 +23,7 @@ from appliance.reservations.change import (
     move_to_table,
 )
 from appliance.reservations.create import enter_by_staff
-from appliance.reservations.request import is_phone
+from appliance.reservations.request import read_contacts
 from tests.builders import a_booking, table_id
 from tests.unit.rows import history
 
@@ -95,16 +96,16 @@ def test_digits_of_any_script_are_a_number(phone, counts):
     assert is_phone(phone) is counts
 
 
-async def test_it_is_stored_with_0_to_9_whoever_writes_it_down(box):
+async def test_a_number_is_read_with_0_to_9_and_stored_in_e164_beside_it_whoever_writes_it(box):
     write = box.live.database.write
-    made = await write(enter_by_staff, a_booking(customer_phone=TYPED), actor="staff:x")
-    other = TYPED.replace("٩", "٨")
-    amendment = Amendment(2, "Salma Idrissi", None, other, None)
+    _, phone = read_contacts(None, TYPED)
+    made = await write(enter_by_staff, a_booking(customer_phone=phone), actor="staff:x")
+    amendment = Amendment(2, "Salma Idrissi", None, "06 00 00 00 08 / 05 24 00 00 00", None)
     amended = await write(amend_reservation, made.id, amendment, actor="staff:x")
-    corrected = await write(correct, made.id, Correction(phone=TYPED))
+    corrected = await write(correct, made.id, Correction(phone=phone))
 
-    assert made.customer_phone == STORED
+    assert (made.customer_phone, made.phone_numbers) == (STORED, ["+212600000009"])
     assert await box.live.database.read(find_reservations_of, None, TYPED) == [made.id]
-    assert amended.customer_phone == "+212 600 000 008"
-    assert corrected.customer_phone == STORED
+    assert amended.phone_numbers == ["+212600000008", "+212524000000"]
+    assert (corrected.customer_phone, corrected.phone_numbers) == (STORED, ["+212600000009"])
     assert happened(box) == ["created", "amended", "amended"]

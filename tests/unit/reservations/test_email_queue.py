@@ -68,7 +68,7 @@ async def test_a_clock_that_was_set_back_holds_no_letter_back(box, letter_id):
 
     assert database.peek(next_email_due_at) == box.clock.now() + 300_000
     assert database.peek(find_due_email) is None
-    box.clock.set("2026-11-01T12:00:00Z")
+    box.clock.machine.set("2026-11-01T12:00:00Z")
     assert database.peek(find_due_email) == letter_id
 
 

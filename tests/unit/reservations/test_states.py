@@ -80,7 +80,7 @@ async def test_whatever_holds_its_table_can_be_cancelled_and_is_announced_once(b
     await box.live.database.write(update_reservation, id_, status=status, checked_in_at=5)
 
     done = await box.live.database.write(cancel, id_, actor="guest")
-    box.clock.advance(3600)
+    box.clock.machine.advance(3600)
     again = await box.live.database.write(cancel, id_, **STAFF)
 
     assert (done.already, done.reservation.status) == (False, "cancelled")

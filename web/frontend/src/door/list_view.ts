@@ -1,5 +1,5 @@
 /** Tonight's guest list, with search and filters. */
-import { fold } from "../shared/text_folding";
+import { matches } from "../shared/text_folding";
 import { type Evening, Refused } from "./box";
 import { byId, showText } from "./dom";
 import { GuestRows, holds } from "./guest_rows";
@@ -104,14 +104,10 @@ export class ListView {
   }
 
   private fits(guest: Guest): boolean {
-    const words = fold(this.query.value).split(/\s+/).filter(Boolean);
     if (this.foundByBox.has(guest.id)) return true;
-    const code = (guest.accessCode ?? "").toLowerCase();
-    const text = fold(`${guest.customerFirstName ?? ""} ${guest.table.name}`).replace(/-/g, " ");
-    return words.every((word) => {
-      const isCode = code !== "" && [code, code.slice(4), code.replace("-", "")].includes(word);
-      return text.includes(word.replace(/-/g, " ")) || isCode || word === fold(guest.table.number ?? "");
-    });
+    const { accessCode: code, customerFirstName: name, table } = guest;
+    const codes = code === null ? [] : [code, code.slice(4), code.replace("-", "")];
+    return matches(this.query.value, `${name ?? ""} ${table.name}`, [...codes, table.number ?? null]);
   }
 
   private pick(id: string): void {

@@ -3,7 +3,7 @@
  * override, a verdict is green only if the party is in the snapshot and not completely checked in,
  * and the snapshot is less than 12 hours old.
  */
-import { fold } from "../shared/text_folding";
+import { fold, words } from "../shared/text_folding";
 import {
   decodePasses, isLookalike, parseAccessCode, type ReadPass, resemblesPass, VERSIONS,
 } from "./guest_pass";
@@ -19,8 +19,8 @@ const DAMAGED_BYTES = 2;
 // The id of a guest who is not in the snapshot consists of this prefix and the pass id.
 export const UNLISTED = "pass:";
 const LINK = /\/access\/[\w-]+/;
-// This pattern is the same as in appliance/reservations/search.py.
-const NAME = /^(?:\p{L}['’])?[\p{L}\p{M}]{2,}(?:[\s'’.-]+[\p{L}\p{M}]+)*$/u;
+// This pattern, of folded text, is the same as in appliance/reservations/search.py.
+const NAME = /^\p{L}{2,}(?:[\s.-]+\p{L}+)*$/u;
 const NAME_MAX = 80;
 
 /**
@@ -146,15 +146,16 @@ function findByCode(guests: readonly Listed[], code: string): Listed[] {
 }
 
 function isName(text: string): boolean {
-  return text.length <= NAME_MAX && NAME.test(text.trim());
+  const folded = fold(text).replace(/'/g, "").trim();
+  return folded.length <= NAME_MAX && NAME.test(folded);
 }
 
 function findByName(guests: readonly Listed[], text: string): Listed[] {
-  const words = fold(text).split(/[\s-]+/).filter(Boolean);
+  const wanted = words(text);
   return guests.filter((guest) => {
-    const name = fold(guest.customerFirstName ?? "").split(/[\s-]+/);
+    const name = words(guest.customerFirstName ?? "");
     const holds = !HOLDS_NOTHING.has(guest.status);
-    return holds && words.every((w) => name.some((n) => n.startsWith(w)));
+    return holds && wanted.every((w) => name.some((n) => n.startsWith(w)));
   });
 }
 

@@ -1,7 +1,8 @@
 // Update the evening board live. The box reports which rows changed, and only those are fetched.
 
 import { LiveFeed, type Told } from "../shared/live_feed";
-import { fold } from "../shared/text_folding";
+import { containsNumber } from "../shared/phone_numbers";
+import { matches } from "../shared/text_folding";
 import { refreshDrawer } from "./drawer";
 import { whenNothingUnsaved } from "./unsaved_input";
 import { ask } from "./waiting";
@@ -171,18 +172,14 @@ function enableSearch(): void {
 
 function highlightMatches(): void {
   const field = document.querySelector<HTMLInputElement>("[data-board-search]");
-  const wanted = fold(field?.value.trim() ?? "");
-  // The search text may be part of a phone number. Ignore its separators and leading zeros.
-  const isNumber = /^[\d+./() -]{3,}$/.test(wanted);
-  const number = isNumber ? wanted.replace(/\D/g, "").replace(/^0+/, "") : "";
-  const words = wanted.replace(/-/g, " ").split(/\s+/);
+  const wanted = field?.value.trim() ?? "";
   let found = 0;
   for (const chip of document.querySelectorAll<HTMLElement>("[data-search]")) {
-    const text = fold(chip.dataset["search"] ?? "").replace(/-/g, " ");
-    const phone = fold(chip.dataset["phone"] ?? "").replace(/\D/g, "");
+    const { search = "", phone = "" } = chip.dataset;
     const fits =
-      (wanted !== "" && words.every((word) => text.includes(word))) ||
-      (number !== "" && phone.includes(number));
+      wanted !== "" &&
+      (containsNumber(phone, wanted) ||
+        wanted.split(/\s+/).every((word) => matches(word, search) || containsNumber(phone, word)));
     chip.classList.toggle("found", fits);
     chip.classList.toggle("dimmed", wanted !== "" && !fits);
     if (fits) found += 1;
