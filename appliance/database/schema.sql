@@ -355,7 +355,6 @@ CREATE TABLE door_conflict (
     acknowledged_by TEXT             -- staff:<id> or terminal:<id>
 ) STRICT;
 CREATE INDEX door_conflict_open ON door_conflict (found_at) WHERE acknowledged_at IS NULL;
-CREATE INDEX door_conflict_reservation ON door_conflict (reservation_id);
 
 CREATE TABLE staff (
     id TEXT PRIMARY KEY,
@@ -486,7 +485,6 @@ CREATE TABLE audit_log (
     what TEXT NOT NULL,              -- sign_in, key_issued, role_changed, …
     detail TEXT NOT NULL             -- JSON; no secret, no guest, and nothing that was mistyped
 ) STRICT;
-CREATE INDEX audit_log_at ON audit_log (at);
 
 -- A reservation that a guest keeps in a browser, once per browser ("my reservations").
 CREATE TABLE claim (
