@@ -42,6 +42,10 @@ apt   = { command -v apt-get >/dev/null && { test "$$(id -u)" = 0 || sudo -n tru
           && $$as_root $(DEADLINE) env DEBIAN_FRONTEND=noninteractive apt-get -qq -y \
              -o DPkg::Lock::Timeout=120 install --no-install-recommends $(1) </dev/null >/dev/null; }
 
+# The name of this Python in Debian's packages, such as python3.11.
+DEBIAN_PYTHON = python$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+ENSUREPIP = $(PYTHON) -c 'import ensurepip' 2>/dev/null
+
 # What some tests need of this machine.
 FAKETIME    := $(wildcard /usr/lib/*/faketime/libfaketime.so.1)
 OWN_DISK    := { unshare -rm mount -t tmpfs tmpfs /mnt || unshare -m mount -t tmpfs tmpfs /mnt; }
@@ -83,6 +87,7 @@ program: $(RUN) $(BUNDLE)
 setup: program $(DEV)
 
 run: program
+	@command -v curl >/dev/null || $(call apt,curl) || echo 'make: the four steps below use curl: install it to follow them'
 	@exec $(BIN)/venuebox serve --demo $(if $(filter command,$(origin PORT)),--port $(PORT))
 
 # The default tier: about three minutes, and nothing but Python. `rest` is all that it leaves out.
@@ -205,7 +210,7 @@ BINARY_PYTHON := build/python
 BINARY_READY  := $(BINARY_PYTHON)/.made
 BINARY_ROOM   := 128 # MiB that the unpacked program is given
 
-binary: program $(BINARY_READY)
+binary: binary-tools program $(BINARY_READY)
 	@$(call say,building dist/venuebox: about half a minute)
 	@PYTHONHASHSEED=0 $(BINARY_PYTHON)/bin/python packaging/build.py
 	@$(BIN)/python packaging/measure.py dist/venuebox
@@ -224,9 +229,19 @@ journey: setup $(BINARY_READY)
 	@$(call say,testing dist/venuebox)
 	@$(PYTEST) -q -n 0 tests/journeys/test_binary.py $(PYTEST_ARGS)
 
+# Debian keeps Python's shared library in a package of its own. A Python without one has a name
+# here that no loader opens.
+LINKS = printf '%s\n' '\#include <zlib.h>' 'int main(void) { return !zlibVersion(); }' | gcc -x c - -lz -o /dev/null
+BINARY_TOOLS = { $(LINKS) && objdump --version >/dev/null && $(PYTHON) -c \
+  'import ctypes, sysconfig; ctypes.CDLL(sysconfig.get_config_var("INSTSONAME"))'; } 2>/dev/null
+
+# Asked before anything is downloaded or compiled.
+.PHONY: binary-tools
+binary-tools:
+	@$(BINARY_TOOLS) || { $(call apt,gcc libc6-dev zlib1g-dev binutils lib$(DEBIAN_PYTHON)) && $(BINARY_TOOLS); } || { echo "make: the one file needs gcc, zlib1g-dev, binutils and the shared library of $(PYTHON) (Debian's lib$(DEBIAN_PYTHON)): install them, then run make again" >&2; exit 1; }
+
 # PyInstaller's bootloader is compiled here, with the choice of a place to unpack linked in.
-$(BINARY_READY): $(VENV) requirements/build.txt requirements/binary.txt packaging/runtime_place.c
-	@command -v gcc >/dev/null && command -v objdump >/dev/null || $(call apt,gcc libc6-dev zlib1g-dev binutils) || { echo "make: the one file needs gcc and binutils, and this user may not install them" >&2; exit 1; }
+$(BINARY_READY): $(VENV) requirements/build.txt requirements/binary.txt packaging/runtime_place.c | binary-tools
 	@$(call say,installing what builds the one file: about 150 MB the first time)
 	@$(PYTHON) -m venv --clear $(BINARY_PYTHON)
 	@gcc -O2 -Wall -Wextra -Werror -DROOM_MIB=$(strip $(BINARY_ROOM)) -c packaging/runtime_place.c -o $(BINARY_PYTHON)/runtime_place.o
@@ -256,7 +271,7 @@ $(VENV):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is not Python 3.11 or newer; name one that is: make PYTHON=/path/to/python3.12" >&2; exit 1; }
 	@$(call say,preparing .venv with $$($(PYTHON) --version))
 	@# Debian keeps the part that puts pip into an environment in a package of its own.
-	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || $(call apt,python3-venv) || { echo "make: $(PYTHON) cannot make environments; install python3-venv" >&2; exit 1; }
+	@$(ENSUREPIP) || { $(call apt,$(DEBIAN_PYTHON)-venv) && $(ENSUREPIP); } || { echo "make: $(PYTHON) cannot make environments: install Debian's $(DEBIAN_PYTHON)-venv, then run make again" >&2; exit 1; }
 	@$(PYTHON) -m venv --clear .venv
 	@touch $@
 

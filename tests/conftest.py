@@ -3,6 +3,7 @@
 import atexit
 import gc
 import shutil
+import socket
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
@@ -67,6 +68,18 @@ class Running:
         headers = {"Authorization": f"Bearer {chosen}", **kwargs.pop("headers", {})}
         async with self.client.request(method, path, headers=headers, **kwargs) as response:
             return response.status, await response.json(), dict(response.headers)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def known_localhost() -> Iterator[None]:
+    """The name is this machine's first loopback address, whatever /etc/hosts says or leaves out."""
+    ask = socket.getaddrinfo
+
+    def answer(host: Any, *rest: Any, **named: Any) -> Any:
+        return ask("127.0.0.1" if host == "localhost" else host, *rest, **named)
+
+    with patch("socket.getaddrinfo", answer):
+        yield
 
 
 @pytest.fixture

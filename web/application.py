@@ -36,7 +36,7 @@ from terminal_bridge.scanners.at_box import readers_of
 from terminal_bridge.scanners.scanners import READERS
 from web.api.authentication import Gate
 from web.docs import DOCS_ROUTES
-from web.door_app import DOOR_ROUTES
+from web.door_app import DOOR_PAGES, DOOR_ROUTES
 from web.error_pages import error_page
 from web.guest.responses import make_guest_limits
 from web.listeners import renewal
@@ -91,6 +91,7 @@ def build_application(
     app[EXAMINER] = Examiner()
     app[BACKING_UP] = BackingUp()
     app.on_cleanup.extend((app[EXAMINER].close, app[BACKING_UP].close))
+    app[DOOR_PAGES] = {}
     app[PASSWORDS] = Passwords()
     app[SAVED] = Saved(read_file(box))
     app[ONCE] = Once(box.clock)

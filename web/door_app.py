@@ -4,6 +4,7 @@ The page is the same for every caller and contains neither secrets nor reservati
 worker may cache it. The app loads its data through the terminal protocol.
 """
 
+import gzip
 import hashlib
 import json
 from functools import cache
@@ -14,13 +15,7 @@ from appliance.core.i18n import Language
 from appliance.http.request import ENVIRONMENT
 from appliance.http.security_headers import page_headers
 from web.middleware import SECURE
-from web.rendering import (
-    LANGUAGES,
-    STATIC_FILES,
-    html_answer,
-    make_templates,
-    render,
-)
+from web.rendering import LANGUAGES, STATIC_FILES, make_templates, render
 
 _HEADERS = {
     **page_headers(
@@ -37,6 +32,12 @@ _HEADERS = {
 _READER_POLICY = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'"
 _SCRIPT, _READER, _WORKER = "door.js", "door-reader.js", "door-service-worker.js"
 _WASM = "zxing_reader.wasm"
+_PAGES_MAX = 32
+DOOR_PAGES: web.AppKey[dict[tuple[str, str, str], tuple[bytes, bytes]]] = web.AppKey("door_pages")
+"""The app's pages as text and compressed, by start page, language and https URL.
+
+They are kept, because making one takes 4 ms, which would delay scans.
+"""
 # An example number for each of Unicode's plural categories.
 _PLURAL_NUMBERS = {"zero": 0, "one": 1, "two": 2, "few": 3, "many": 11, "other": 100}
 
@@ -44,9 +45,12 @@ _PLURAL_NUMBERS = {"zero": 0, "one": 1, "two": 2, "few": 3, "many": 11, "other":
 async def door_page(request: web.Request) -> web.Response:
     """`GET /door`: show the door app."""
     language = request.config_dict[LANGUAGES].of(request)
-    response = html_answer(request, "door/app.html", language, _values(request, language), _HEADERS)
-    response.enable_compression()
-    return response
+    text, compressed = _page(request, language)
+    headers = {**_HEADERS, "Content-Language": language.code, "Vary": "Accept-Encoding"}
+    if "gzip" in request.headers.get("Accept-Encoding", ""):
+        text = compressed
+        headers["Content-Encoding"] = "gzip"
+    return web.Response(body=text, content_type="text/html", charset="utf-8", headers=headers)
 
 
 async def manifest(request: web.Request) -> web.Response:
@@ -78,6 +82,18 @@ async def reader(request: web.Request) -> web.StreamResponse:
     response = request.config_dict[STATIC_FILES].respond(_READER, request.query.get("v", ""))
     response.headers["Content-Security-Policy"] = _READER_POLICY
     return response
+
+
+def _page(request: web.Request, language: Language) -> tuple[bytes, bytes]:
+    """Return the app's page, plain and compressed."""
+    pages = request.config_dict[DOOR_PAGES]
+    key = (_start(request), language.code, secure_door(request))
+    if key not in pages:
+        if len(pages) >= _PAGES_MAX:
+            pages.clear()
+        text = render(request, "door/app.html", language, _values(request, language)).encode()
+        pages[key] = text, gzip.compress(text)
+    return pages[key]
 
 
 @cache
@@ -114,8 +130,8 @@ def _shell(request: web.Request) -> dict[str, object]:
     assets = [_asset(request, name) for name in names]
     kept = [*assets, _reader_url(request), f"{_start(request)}/manifest.webmanifest"]
     language = request.config_dict[LANGUAGES].get(None)
-    page = render(request, "door/app.html", language, _values(request, language))
-    version = hashlib.sha256("\n".join([page, *kept]).encode()).hexdigest()[:16]
+    page, _compressed = _page(request, language)
+    version = hashlib.sha256(b"\n".join([page, *map(str.encode, kept)])).hexdigest()[:16]
     return {"name": f"venuebox-door-{request[ENVIRONMENT].name}", "version": version,
             "page": _start(request), "assets": kept}  # fmt: skip
 

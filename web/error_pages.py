@@ -61,7 +61,7 @@ def _is_in_the_portal(request: web.Request) -> bool:
     If so, also set SESSION, because the portal's frame shows the user's name.
     """
     box = request.app[BOX]
-    request[ENVIRONMENT] = box.test if request.path.startswith("/test/") else box.live
+    request[ENVIRONMENT] = box.test if request.path.lstrip("/").startswith("test/") else box.live
     if not f"{request.path}/".startswith(_PORTAL) or not request.app[SECURE].is_private(request):
         return False
     try:

@@ -64,6 +64,9 @@ _HOST = re.compile(r"(?:([a-z0-9._-]+)|\[([0-9a-f:.]+)\])(?::\d{1,5})?", re.ASCI
 # Errors under these paths are never HTML pages.
 _API_PATHS = re.compile(r"(?:/test)?/*(?:v1|terminal|static)(?:/|\Z)")
 _PORTAL_PATHS = re.compile(r"(?:/test)?/portal(?:/|\Z)")
+_NEVER_WAITING = re.compile(r"(?:/test)?/*(?:v1|terminal)/|/live\Z")
+_PAGES_AT_ONCE = 4
+_REFUSED = frozenset({401, 403, 404, 405, 429})
 _PARTNER_PATHS = re.compile(r"(?:/test)?/+v1(?:/|\Z)")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._~-]{1,64}")
 _FORWARDED = (
@@ -323,6 +326,7 @@ class Services:
 
 
 REQUESTS = web.AppKey("requests", Requests)
+TURNS: web.AppKey[WeakValueDictionary[str, asyncio.Semaphore]] = web.AppKey("turns")
 HOSTS = web.AppKey("hosts", Hosts)
 SECURE = web.AppKey("secure", HttpsPolicy)
 FIRST_START = web.AppKey("first_start", FirstStart)
@@ -365,6 +369,34 @@ async def answer_everything(request: web.Request, handler: Handler) -> web.Strea
     if requests.is_draining or request.version < HttpVersion11:
         response.force_close()
     return response
+
+
+@web.middleware
+async def take_turns(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Make only a few pages for one client at a time, so that scans go in between.
+
+    A client may hold 200 connections. If it asked for a page on each at once, a scan would wait
+    until all are made. Terminals, partners and forms wait only if they are refused.
+    """
+    turns = request.app[TURNS]
+    turn = turns.setdefault(request.app[CALLER_OF](request), asyncio.Semaphore(_PAGES_AT_ONCE))
+    if request.method in _READING and not _NEVER_WAITING.match(request.path):
+        async with turn:
+            await asyncio.sleep(0)  # handle other connections first
+            return await handler(request)
+    try:
+        response = await handler(request)
+    except (ApiError, web.HTTPException) as refusal:
+        await _wait_if_refused(turn, refusal.status)
+        raise
+    await _wait_if_refused(turn, response.status)
+    return response
+
+
+async def _wait_if_refused(turn: asyncio.Semaphore, status: int) -> None:
+    if status in _REFUSED:
+        async with turn:
+            await asyncio.sleep(0)
 
 
 @web.middleware
@@ -414,7 +446,10 @@ def add_checks(app: web.Application, box: Box, tls_port: int, error_page: ErrorP
     app[ERROR_PAGE] = error_page
     app[SECURE] = HttpsPolicy(server, tls_port)
     app[CALLER_OF] = app[SECURE].caller_of
-    app.middlewares.extend((answer_everything, keep_closed, show_error_pages, keep_portal_local))
+    app[TURNS] = WeakValueDictionary()
+    app.middlewares.extend(
+        (answer_everything, take_turns, keep_closed, show_error_pages, keep_portal_local)
+    )
     if app[SECURE].hsts_host is not None:
         app.on_response_prepare.append(app[SECURE].add_hsts)
 

@@ -21,7 +21,7 @@ from appliance.core.data_directory import (
 from appliance.core.errors import NotFound, OperatorError
 from appliance.core.files import become_owner
 from appliance.core.settings import Settings, read_settings
-from appliance.core.text import one_line
+from appliance.core.text import clean_line, one_line
 from appliance.core.tokens import EnvironmentName, Tokens
 from appliance.database.connection import (
     UNUSABLE,
@@ -251,7 +251,7 @@ def parse_day(text: str) -> date:
 
 
 def _name(text: str) -> str:
-    name = " ".join(text.split())
+    name = clean_line(text)
     if not 1 <= len(name) <= _NAME_MAX:
         raise argparse.ArgumentTypeError("use 1 to 200 characters")
     return name

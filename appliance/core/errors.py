@@ -284,6 +284,9 @@ class FormTooLarge(BodyTooLarge):
 class TooManyBookings(RateLimited): ...
 
 
+class ManyFromAddress(RateLimited): ...
+
+
 class RoleMissing(ScopeMissing): ...
 
 

@@ -215,8 +215,9 @@ class BookingSettings:
     """The booking page and its limits."""
 
     enabled: bool = False
-    open_for_address: int = within(6, 1, _COUNT_MAX)
-    hourly_for_address: int = within(12, 1, _COUNT_MAX)
+    open_for_guest: int = within(6, 1, _COUNT_MAX)
+    open_for_address: int = within(40, 1, _COUNT_MAX)
+    hourly_for_address: int = within(40, 1, _COUNT_MAX)
     hourly: int = within(120, 1, _COUNT_MAX)
 
 

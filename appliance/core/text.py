@@ -54,15 +54,17 @@ def _lists() -> tuple[dict[int, str], dict[int, str]]:
     return alike, in_words | dict.fromkeys(map(ord, listed["silent"]), "")
 
 
-# The marks that set a direction, and the byte order mark. Copied text often brings them along.
-_DIRECTION_MARKS = dict.fromkeys(
-    (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0xFEFF)
-)
+# Direction marks, byte order marks, soft hyphens and spaces without width, which copied text often
+# brings along. Joiners stay, because Persian and emoji need them.
+_UNSEEN = (
+    dict.fromkeys((0x00AD, 0x061C, 0x180E, 0x200B, 0x200E, 0x200F, 0xFEFF))
+    | dict.fromkeys((*range(0x202A, 0x202F), *range(0x2060, 0x2070)))
+)  # fmt: skip
 
 
-def clean_name(text: str) -> str:
-    """Return a typed name for storage: composed (NFC), single spaces, no direction marks."""
-    return " ".join(unicodedata.normalize("NFC", text).translate(_DIRECTION_MARKS).split())
+def clean_line(text: str) -> str:
+    """Return typed text for storage: composed (NFC), on one line, without unseen characters."""
+    return " ".join(unicodedata.normalize("NFC", text).translate(_UNSEEN).split())
 
 
 def western_digits(text: str) -> str:

@@ -14,6 +14,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from appliance.core.text import fold
+
 ACCESS_CODE_ALPHABET = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"
 _MAC_BYTES = 17  # 17 bytes and a 16-byte id make 44 base64 characters without padding
 EnvironmentName = Literal["live", "test"]
@@ -85,9 +87,9 @@ def hash_token(token: str) -> bytes:
 def account_hash(name: str) -> bytes:
     """Return the hash that identifies the account `name` in the counts of failed sign-ins.
 
-    Names that differ only in case or in repeated spaces have the same hash.
+    Names that are spelled alike, as `fold` compares them, have the same hash.
     """
-    return hash_token(" ".join(name.casefold().split()))
+    return hash_token(" ".join(fold(name).split()) or name)
 
 
 def made_at(id_: str) -> int:

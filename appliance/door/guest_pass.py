@@ -10,18 +10,20 @@ import base64
 import hashlib
 import hmac
 import re
+import string
 import struct
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from itertools import combinations, islice, product
+from itertools import combinations, islice, pairwise, product
 from uuid import UUID
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from appliance.core.errors import OperatorError
-from appliance.core.text import western_digits
+from appliance.core.text import plain_dashes, western_digits
 from appliance.core.tokens import Keyring
 from appliance.database.connection import Reader, Transaction
 from appliance.outbox import SigningKeyChanged
@@ -99,7 +101,10 @@ def _replace_pairs(typed: str, length: int) -> Iterator[str]:
 
 
 _CODE_FORM = re.compile(r"(?:SVC)?([0-9A-Z]{4})")
-_SEPARATORS = re.compile(r"[\s._–-]+")
+_FRAMED_CODE = re.compile(r"SVC-([0-9A-Z]{4})")
+_SEPARATORS = re.compile(r"[\s._-]+")
+# Some scanners send this before each code. It names the type of the code: `]Q1` for a QR code.
+_AIM_IDENTIFIER = re.compile(r"^\][A-Za-z][0-9A-Za-z]")
 # Maps a typed character to the characters of ACCESS_CODE_ALPHABET that may have been meant.
 _LOOKALIKES = {
     "0": "QD", "O": "QD", "Q": "QD", "D": "DQ", "1": "J7", "I": "J7", "L": "J7",
@@ -110,8 +115,25 @@ _LOOKALIKES = {
 
 def parse_access_code(text: str) -> str | None:
     """Return the access code in the stored form, `SVC-XXXX`, or None if `text` is not a code."""
-    match = _CODE_FORM.fullmatch(_SEPARATORS.sub("", western_digits(text).upper()))
+    match = _CODE_FORM.fullmatch(_SEPARATORS.sub("", _read_code(text)))
     return f"SVC-{match[1]}" if match else None
+
+
+def find_access_code(text: str) -> str | None:
+    """Return the access code in what a scanner read, which may have other text around it."""
+    match = _FRAMED_CODE.search(_read_code(text))
+    return f"SVC-{match[1]}" if match else None
+
+
+def _read_code(text: str) -> str:
+    typed = plain_dashes(western_digits(drop_unseen(text)))
+    return _AIM_IDENTIFIER.sub("", typed).strip(string.punctuation).upper()
+
+
+def drop_unseen(text: str) -> str:
+    """Return `text` without characters that nobody sees, with blanks for control characters."""
+    kinds = ((c, unicodedata.category(c)) for c in text)
+    return "".join(" " if kind == "Cc" else c for c, kind in kinds if kind != "Cf").strip()
 
 
 def lookalikes(access_code: str) -> list[str]:
@@ -125,7 +147,8 @@ PREFIX = "SVC1"
 VERSIONS = {"live": 0x01, "test": 0x81}
 MOST_GUESTS = 255
 TEXT_LENGTH = 139
-_IDENTIFIER_LENGTH = 3
+# The prefix as each layout of `spellings` types it.
+_TYPED_PREFIX = re.compile("(?:SVC|سرؤ|\u064d{})[1&١]")
 _CONTEXT = b"svc-guest-pass-v1"
 _FIRST_DAY = date(2020, 1, 1)
 _WHOLE_EVENING = 0xFFFF
@@ -137,7 +160,8 @@ _PADDING_BITS = 3
 # Maps the base 32 digits of RFC 4648 to those of `int(text, 32)`, which is much faster than
 # `base64.b32decode`.
 _RADIX_32 = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "0123456789ABCDEFGHIJKLMNOPQRSTUV")
-_PASS_FORM = re.compile(r"SVC1[A-Z2-7]{134}[AIQY]")  # the last three bits are padding and are 0
+_PASS_FORM = re.compile(r"SVC1[A-Z2-7]{135}")
+_LAST = frozenset("AIQY")  # the last three bits are padding and are 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,36 +241,46 @@ def decode_pass(text: str) -> ReadPass | None:
 def decode_passes(text: str) -> Iterator[ReadPass]:
     """Iterate over the passes that `text` may contain, most likely first.
 
-    The signatures are not verified. Lower case, white space and the keyboard layouts in
-    `spellings` are tolerated.
+    The signatures are not verified. Lower case, white space, the keyboard layouts in `spellings`
+    and what scanners send before and after a code are tolerated.
     """
-    texts = (each for start in _starts(text) for each in spellings(start, TEXT_LENGTH))
-    return filter(None, map(_decode, texts))
+    return filter(None, map(_decode, _find_forms(text)))
+
+
+def is_pass(text: str) -> bool:
+    """Whether `text` contains a whole pass, in any keyboard layout of `spellings`.
+
+    It may be forged, or damaged in single characters.
+    """
+    return next(_find_forms(text), None) is not None
 
 
 def resembles_pass(text: str) -> bool:
-    """Whether `text` begins with the prefix of a pass, in any keyboard layout of `spellings`.
+    """Whether `text` contains the prefix of a pass, in any keyboard layout of `spellings`.
 
-    The rest of the text may be damaged.
+    The rest of the pass may be missing or damaged.
     """
-    return any(
-        spelling.startswith(PREFIX)
-        for start in _starts(text)
-        for spelling in spellings(start[: len(PREFIX)], len(PREFIX))
-    )
+    return _TYPED_PREFIX.search(_without_blanks(text)) is not None
 
 
-def _starts(text: str) -> tuple[str, str]:
-    """Return the whole text, and the text without its first three characters.
+def _find_forms(text: str) -> Iterator[str]:
+    """Yield the texts in the form of a pass that `text` may contain, most likely first.
 
-    Some scanners send a three-character AIM identifier before each code. It names the type of the
-    code. For a QR code, it may be `]Q1`.
+    A pass begins with its prefix, and ends after TEXT_LENGTH characters or before the next prefix.
     """
-    return text.strip(), text.strip()[_IDENTIFIER_LENGTH:]
+    read = _without_blanks(text)
+    begins = [match.start() for match in _TYPED_PREFIX.finditer(read)]
+    for begin, end in pairwise([*begins, len(read)]):
+        for piece in dict.fromkeys((read[begin : begin + TEXT_LENGTH], read[begin:end])):
+            yield from filter(_PASS_FORM.fullmatch, spellings(piece, TEXT_LENGTH))
+
+
+def _without_blanks(text: str) -> str:
+    return "".join(drop_unseen(text).split()).upper()
 
 
 def _decode(spelling: str) -> ReadPass | None:
-    if not _PASS_FORM.fullmatch(spelling):
+    if spelling[-1] not in _LAST:
         return None
     bits = int(spelling[len(PREFIX) :].translate(_RADIX_32), 32) >> _PADDING_BITS
     raw = bits.to_bytes(_LENGTH, "big")

@@ -17,11 +17,13 @@ from appliance.door.guest_pass import (
     GuestPass,
     ReadPass,
     decode_passes,
+    drop_unseen,
+    find_access_code,
     find_verifying_key,
     get_venue_tag,
+    is_pass,
     lookalikes,
     parse_access_code,
-    resembles_pass,
 )
 from appliance.door.verdict import COLOURS
 from appliance.reservations.rows import list_evening
@@ -30,7 +32,8 @@ from appliance.staff.model import StaffMember
 from appliance.venue.model import find_tonight
 
 TAKEN_BACK = "undone"  # the result of an admission that was made and undone offline
-_LINK = re.compile(r"/access/([A-Za-z0-9_-]+)(/?(?:[?#].*)?$)?")
+_LINK = re.compile(r"/(?:access|claim-guest)/([A-Za-z0-9_-]+)", re.IGNORECASE)
+_TOKEN_LENGTH = 44
 # A damaged pass may have this many wrong bytes in its venue tag. If more differ, another venue
 # issued the pass.
 _DAMAGED_BYTES = 2
@@ -118,18 +121,23 @@ def compensation_id(scan_id: str) -> str:
 def classify(text: str) -> tuple[str, str]:
     """Classify a scanned or typed text by its form, and return (kind, value).
 
-    - link: the value is the token, or "" if other text follows the token.
+    Scanners may send characters before and after a pass, link or code.
+
+    - link: the value is the token.
     - code: the value is the access code. A text of four letters may also be a name.
-    - pass, name and other: the value is the text itself.
+    - pass, name and other: the value is the text itself. A pass that is not whole is other.
     """
     access_code = parse_access_code(text)
     if access_code is not None:
         return "code", access_code
-    if resembles_pass(text):
+    if is_pass(text):
         return "pass", text
-    link = _LINK.search(text.strip())
+    link = _LINK.search("".join(drop_unseen(text).split()))
     if link is not None:
-        return "link", link[1] if link[2] is not None else ""
+        return "link", link[1][:_TOKEN_LENGTH]
+    access_code = find_access_code(text)
+    if access_code is not None:
+        return "code", access_code
     return "name" if is_name(text) else "other", text
 
 
@@ -179,10 +187,10 @@ def look_up_code(
     kind, value = classify(text)
     if kind == "pass":
         return _read_pass(reader, keyring, environment_name, text)
-    reservation_id = keyring.read_access_token(value) if kind == "link" and value else None
+    evening = find_tonight(reader, at).isoformat()
+    reservation_id = _find_by_link(reader, keyring, value, evening) if kind == "link" else None
     if reservation_id is not None:
         return Reading("link", (reservation_id,))
-    evening = find_tonight(reader, at).isoformat()
     found = _find_by_code(reader, value, evening) if kind == "code" else ()
     if found:
         return Reading("code", found)
@@ -205,6 +213,23 @@ def _read_pass(reader: Reader, keyring: Keyring, environment_name: str, text: st
     if isinstance(outcome, GuestPass):
         return Reading("pass", guest_pass=outcome)
     return Reading("pass", refused=outcome, read_hash=_hash(text))
+
+
+def _find_by_link(reader: Reader, keyring: Keyring, token: str, evening: str) -> str | None:
+    """Return the id in the token of an access or claim link.
+
+    If a scanner has changed the case of all letters, search among the evening's reservations.
+    """
+    reservation_id = keyring.read_access_token(token) or keyring.read_claim_token(token)
+    if reservation_id is not None or len(token) < _TOKEN_LENGTH:
+        return reservation_id
+    if token not in {token.upper(), token.lower()}:
+        return None
+    for reservation in list_evening(reader, evening):
+        tokens = keyring.access_token(reservation.id), keyring.claim_token(reservation.id)
+        if token.upper() in {each.upper() for each in tokens}:
+            return reservation.id
+    return None
 
 
 def _find_by_code(reader: Reader, access_code: str, evening: str) -> tuple[str, ...]:

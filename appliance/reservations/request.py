@@ -22,7 +22,7 @@ from appliance.core.errors import (
     field_invalid,
 )
 from appliance.core.phone_numbers import PHONE_MAX, clean_phone, is_phone
-from appliance.core.text import clean_name
+from appliance.core.text import clean_line
 from appliance.reservations.email_queue import LANGUAGES
 from appliance.venue.model import is_slot, parse_date
 
@@ -124,7 +124,7 @@ def _parse_customer(customer: object) -> tuple[str, str | None, Any]:
         raise InvalidEmail(field="customer.email")
     if email is not None and not _is_phone_text(phone):
         phone = None  # partners' feeds are full of "-" and "N/A"
-    return clean_name(name), email, phone
+    return clean_line(name), email, phone
 
 
 def _is_phone_text(phone: object) -> bool:

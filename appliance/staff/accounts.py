@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 
 from appliance.core.errors import ChangedMeanwhile, LastOwner, NameTaken, NotFound
+from appliance.core.text import clean_line
 from appliance.core.tokens import account_hash, hash_token
 from appliance.database.connection import Reader, Transaction, known
 from appliance.staff.audit_log import CONSOLE, record_audit
@@ -46,7 +47,7 @@ def create_staff(tx: Transaction, name: str, role: str, *, actor: str = CONSOLE)
     The link works once within 72 hours. `role` must be in ROLES. Raises NameTaken if an enabled
     account has that name.
     """
-    name = " ".join(name.split())
+    name = clean_line(name)
     _check_name_is_free(tx, name)
     staff_id = tx.new_id()
     tx.insert("staff", {"id": staff_id, "name": name, "role": role, "created_at": tx.now})
@@ -70,7 +71,7 @@ def _use_invitations(tx: Transaction, staff_id: str) -> None:
 
 
 def _check_name_is_free(tx: Transaction, name: str) -> None:
-    """Raise NameTaken if an enabled account has that name, ignoring case."""
+    """Raise NameTaken if an enabled account has that name, in any spelling of it."""
     if find_by_name(tx, name):
         raise NameTaken(name=name)
 

@@ -51,10 +51,7 @@ def find_invited(reader: Reader, link_hash: bytes) -> StaffMember | None:
 
 
 def find_by_name(reader: Reader, name: str) -> StaffMember | None:
-    """Return the enabled account with that name, or None. Ignores case and repeated spaces.
-
-    The names are compared in Python, because SQLite ignores case for ASCII letters only.
-    """
+    """Return the enabled account with that name, or None. Names are compared as `fold` does."""
     wanted = account_hash(name)
     accounts = (person for person in list_staff(reader) if person.disabled_at is None)
     return next((person for person in accounts if account_hash(person.name) == wanted), None)

@@ -5,10 +5,10 @@ import hmac
 import unicodedata
 from dataclasses import dataclass
 from enum import Enum
+from urllib.parse import quote
 
 from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor.hotp import HOTP
-from cryptography.hazmat.primitives.twofactor.totp import TOTP
 
 from appliance.core.errors import ChangedMeanwhile, CodeLater, OfferOver
 from appliance.core.tokens import ACCESS_CODE_ALPHABET, Keyring, account_hash, hash_token
@@ -69,9 +69,21 @@ def spell_secret(secret: bytes) -> str:
 
 
 def app_address(secret: bytes, issuer: str, account: str) -> str:
-    """Return the `otpauth://` URL for the QR code that the authenticator app scans."""
-    totp = TOTP(secret, _DIGITS, _SHA1, STEP_MILLISECONDS // 1000)
-    return totp.get_provisioning_uri(account[:_LABEL_MAX], issuer[:_LABEL_MAX])
+    """Return the `otpauth://` URL for the QR code that the authenticator app scans.
+
+    Apps show a `+` as it is, so blanks are `%20`. They split the label at its first colon, so the
+    names have none.
+    """
+    issuer, account = (
+        quote(" ".join(name.replace(":", " ").split())[:_LABEL_MAX], safe="")
+        for name in (issuer, account)
+    )
+    encoded = base64.b32encode(secret).decode().rstrip("=")
+    period = STEP_MILLISECONDS // 1000
+    return (
+        f"otpauth://totp/{issuer}:{account}?secret={encoded}&issuer={issuer}"
+        f"&algorithm=SHA1&digits={_DIGITS}&period={period}"
+    )
 
 
 def _read_code(typed: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from appliance.clock import Clock, ZoneDatabase, format_instant, parse_instant
 from appliance.core.errors import log_exception
 from appliance.core.tokens import Tokens
-from appliance.door.guest_pass import resembles_pass
+from appliance.door.guest_pass import is_pass
 from appliance.door.verdict import COLOURS
 from terminal_bridge.agent.client import BoxClient, NotPaired, OutOfReach, Refused
 from terminal_bridge.agent.offline import Context, Snapshot, decide_offline, read_snapshot
@@ -264,7 +264,7 @@ def _to_wire(scan: SpooledScan) -> dict[str, Any]:
         wire["arrivals"] = scan.admitted
     # A pass identifies its guest, but the box might match a typed code to a different guest.
     # Therefore send the reservation that the bridge has chosen.
-    if scan.reservation_id is not None and not resembles_pass(scan.code):
+    if scan.reservation_id is not None and not is_pass(scan.code):
         wire["reservationId"] = scan.reservation_id
     return wire
 

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING
 
 from appliance.core.errors import log_exception
 from appliance.core.scanner_settings import ReaderSettings
-from appliance.door.guest_pass import parse_access_code, resembles_pass
+from appliance.door.guest_pass import resembles_pass
+from appliance.door.scan import classify
 from terminal_bridge.scanners.scanner import (
     ANSWER_PAUSE_SECONDS,
     CODE_MAX,
@@ -54,7 +55,7 @@ KEYPAD_DIGITS: Mapping[int, str] = dict(
 _KEYPAD: Mapping[int, str] = {**KEYPAD_DIGITS, 55: "*", 74: "-", 78: "+", 83: ".", 98: "/"}
 
 # Stricter than the box's own pattern, which also matches a pass decoded with the wrong layout.
-_PASS = re.compile(r"(?:.{3})?SVC1[A-Z2-7]{135}")
+_PASS = re.compile(r"SVC1[A-Z2-7]{135}")
 _Layout = Mapping[int, tuple[str, str]]
 
 
@@ -124,8 +125,8 @@ def _decode(stroke: Stroke, layout: _Layout, caps_shifts_all: bool) -> str:  # n
 
 
 def _is_code(text: str) -> bool:
-    is_pass = _PASS.fullmatch(text.strip().upper())
-    return bool(is_pass) or parse_access_code(text) is not None or "/access/" in text
+    is_pass = _PASS.search("".join(text.split()).upper()) is not None
+    return is_pass or classify(text)[0] in {"code", "link"}
 
 
 # The kernel's struct input_event: seconds, microseconds, type, code and value.

@@ -80,7 +80,8 @@ async def test_a_network_that_fails_does_not_keep_the_box_from_serving(box, foun
     ],
 )
 def test_only_other_machines_in_its_own_networks_are_asked(monkeypatch, address, is_asked):
-    own = [(ip_interface(text), 2) for text in ("192.168.1.7/24", "fd00::7/64")]
-    monkeypatch.setattr(network, "_list_interfaces", lambda: own)
+    networks = ("192.168.1.7/24", "fd00::7/64")
+    own = [network.Interface("eth0", 2, ip_interface(text)) for text in networks]
+    monkeypatch.setattr(network, "own_interfaces", lambda: own)
 
     assert is_beside(address) == is_asked

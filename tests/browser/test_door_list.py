@@ -111,6 +111,27 @@ async def is_undone(phone):
     return await phone.page.get_attribute("#verdict", "data-result") == "undone"
 
 
+SPELLED = {
+    "Lætitia": "laetitia", "M‘hamed": "M'hamed", "Jean‑Pierre": "jean-pierre", "الگلاوي": "الكلاوي",
+}  # fmt: skip
+TRANSLATED = """[...document.querySelectorAll("#guests bdi, #guests .guest-table, #guest-name")]
+  .filter((one) => one.translate).map((one) => one.textContent)"""
+
+
+async def test_without_the_box_a_name_is_found_as_it_is_typed_and_no_browser_translates_it(door):
+    for number, name in enumerate(SPELLED, 1):
+        await door.guest(table=f"T{number}", customer_name=f"{name} Alami", access_code=None)
+    phone = await door.phone()
+    await door.stop()
+    await phone.page.click("#open-list")
+
+    for name, typed in SPELLED.items():
+        await phone.page.fill("#query", typed)
+        await phone.until("() => document.querySelectorAll('.guest').length === 1")
+        assert await phone.page.inner_text("#guests bdi") == name
+    assert await phone.page.evaluate(TRANSLATED) == []
+
+
 async def test_nobody_is_said_to_be_missing_before_the_box_has_answered(door):
     await door.guest(customer_name="Salma Idrissi")
     phone = await door.phone()

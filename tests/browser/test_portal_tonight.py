@@ -122,8 +122,11 @@ async def test_searching_marks_who_fits_and_enter_opens_the_first(portal):
     page = await tonight(portal)
 
     await page.keyboard.press("/")
-    await page.keyboard.type("06 1234")
-    await page.wait_for_selector(f"{chip(salma)}.found")
+    for wanted in ("06 1234", "+212612345678", "00212 612", "+212 (0)6 12", "eloise 5678", "٠٦١٢"):
+        await page.keyboard.press("Control+a")
+        await page.keyboard.insert_text(wanted)
+        await page.wait_for_selector(f"{chip(salma)}.found")
+        await page.wait_for_selector(f"{chip(other)}.dimmed")
     await page.keyboard.press("Control+a")
     await page.keyboard.type("idrissi elo")
     await page.wait_for_selector(f"{chip(salma)}.found")
@@ -156,6 +159,27 @@ async def test_any_evening_is_reached_by_keyboard_alone(portal):
     await page.wait_for_url("**date=2026-12-12*")
     await page.keyboard.press("t")
     await page.wait_for_url("**/portal/tonight")
+
+
+PRESS = """([key, code]) => {
+  document.activeElement.blur();
+  document.body.dispatchEvent(new KeyboardEvent("keydown", { key, code, bubbles: true }));
+  return document.activeElement.name || document.activeElement.type || "";
+}"""
+
+
+@pytest.mark.parametrize(
+    ("key", "code", "focused"),
+    [("d", "KeyD", "date"), ("D", "KeyD", "date"), ("ي", "KeyD", "date"), ("в", "KeyD", "date"),
+     ("/", "Slash", "search"), ("ظ", "Slash", "search"), ("/", "Digit7", "search"),
+     ("d", "KeyE", "date"), ("e", "KeyD", ""), ("!", "Slash", ""), ("é", "KeyD", "")],
+)  # fmt: skip
+async def test_a_shortcut_goes_by_the_letter_or_else_by_the_place_of_the_key(
+    portal, key, code, focused
+):
+    page = await tonight(portal)
+
+    assert await page.evaluate(PRESS, [key, code]) == focused
 
 
 async def test_a_session_that_ended_elsewhere_shows_nothing_more(portal):

@@ -124,7 +124,5 @@ const files = new Map([
 ].flatMap(withCompressed));
 for (const [name, contents] of files) await write(name, contents);
 await removeOthers(new Set(files.keys()));
-for (const [name, contents] of files) {
-  if (/\.(gz|br)$/.test(name)) continue;
-  console.log(`  static/${name}  ${(contents.length / 1024).toFixed(1)} kB`);
-}
+const bytes = [...files.values()].reduce((sum, contents) => sum + contents.length, 0);
+console.log(`${files.size} files in web/static, ${(bytes / 1e6).toFixed(1)} MB`);

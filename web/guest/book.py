@@ -7,7 +7,6 @@ from aiohttp import web
 from appliance.core.errors import (
     ApiError,
     FormUsed,
-    TooManyBookings,
     ValidationError,
     VenueInactive,
 )
@@ -34,8 +33,9 @@ from web.guest.booking_form import (
     trouble_in_words,
 )
 from web.guest.card import reservation_page
-from web.guest.links import device_for, find_device, keep_device, open_link
+from web.guest.links import Device, device_for, find_device, keep_device, open_link
 from web.guest.responses import (
+    BookingLimit,
     emails_are_sent,
     guest_limits_of,
     guest_page,
@@ -68,7 +68,9 @@ async def send_booking(request: web.Request) -> web.Response:
     if notice or errors:
         return await _show(request, form, errors=errors, notice=notice, status=400)
     try:
-        return await _redirect(request, await _book(request, environment, form.booking))
+        device = device_for(request)
+        made = await _book(request, environment, form.booking, device)
+        return await _redirect(request, made, device)
     except ApiError as refusal:
         return await _show(request, form, refusal=refusal, status=max(refusal.status, 409))
 
@@ -85,34 +87,43 @@ async def booked_page(request: web.Request) -> web.Response:
     return reservation_page(request, "guest/booked.html", opened, is_mine=is_mine, writes=writes)
 
 
-async def _book(request: web.Request, environment: Environment, booking: Booking) -> Reservation:
+async def _book(
+    request: web.Request, environment: Environment, booking: Booking, device: Device | None
+) -> Reservation:
     """Book a table within the rate limits.
 
     Raises RateLimited, or an ApiError that says why the booking is not possible.
     """
-    booked, most = guest_limits_of(request).count_booking(request)
-    return await environment.database.write(_book_within_limit, booking, booked, most)
+    limits = guest_limits_of(request)
+    of_address, browser = limits.count_booking(request), device.hash.hex() if device else ""
+
+    def book(tx: Transaction) -> Reservation:
+        made = book_table(tx, booking)
+        return _hold_to(tx, made, [*limits.limits_of_guest(browser, made), of_address])
+
+    return await environment.database.write(book)
 
 
-def _book_within_limit(
-    tx: Transaction, booking: Booking, booked: set[str], most: int
-) -> Reservation:
-    """Book a table and add the reservation's id to `booked`.
+def _hold_to(tx: Transaction, made: Reservation, limits: list[BookingLimit]) -> Reservation:
+    """Count the reservation for each limit. If one is exceeded, raises its error and counts none.
 
-    `booked` contains the ids of earlier reservations from the same client address. If at least
-    `most` of these are active and not past, raises TooManyBookings and books nothing.
+    Reservations that are cancelled or past do not count.
     """
-    made, tonight = book_table(tx, booking), find_tonight(tx).isoformat()
-    others = find_reservations(tx, booked - {made.id}).values()
-    if sum(other.holds and other.date >= tonight for other in others) >= most:
-        raise TooManyBookings
-    booked.add(made.id)
+    tonight = find_tonight(tx).isoformat()
+    for limit in limits:
+        others = find_reservations(tx, limit.booked - {made.id}).values()
+        if sum(other.holds and other.date >= tonight for other in others) >= limit.most:
+            raise limit.refusal
+    for limit in limits:
+        limit.booked.add(made.id)
     return made
 
 
-async def _redirect(request: web.Request, reservation: Reservation) -> web.Response:
+async def _redirect(
+    request: web.Request, reservation: Reservation, device: Device | None
+) -> web.Response:
     """Add the reservation to the browser's "my reservations" and redirect to its page."""
-    environment, device = request[ENVIRONMENT], device_for(request)
+    environment = request[ENVIRONMENT]
     token = environment.keyring.access_token(reservation.id)
     response = see_other(f"{environment.prefix}/book/{token}?lang={language_of(request).code}")
     if device is not None:

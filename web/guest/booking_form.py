@@ -17,7 +17,7 @@ from appliance.core.errors import (
 from appliance.core.i18n import Language, isolate
 from appliance.core.i18n import mark as _
 from appliance.core.phone_numbers import is_phone
-from appliance.core.text import clean_name, fold
+from appliance.core.text import fold
 from appliance.core.tokens import made_at
 from appliance.database.connection import Reader
 from appliance.environment import Environment
@@ -183,7 +183,7 @@ async def read_booking_form(
         date=day or database.peek(find_tonight),
         slot=None if when == WHOLE_EVENING else when,
         guests=parse_party(fields.text("guests"), 0),
-        customer_name=clean_name(fields.text("name", _TYPED_MAX)),
+        customer_name=fields.text("name", _TYPED_MAX),
         customer_email=email,
         customer_phone=phone,
         notes=fields.lines("notes") or None,

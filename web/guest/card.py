@@ -13,6 +13,7 @@ from appliance.core.errors import (
     FormUsed,
     InvalidEmail,
     InvalidSlot,
+    ManyFromAddress,
     RateLimited,
     TooManyBookings,
     Unavailable,
@@ -54,7 +55,12 @@ _REFUSALS: Mapping[type[ApiError], str] = {
     ),
     RateLimited: _("Many people are booking right now. Please try again later, or call the venue."),
     TooManyBookings: _(
-        "Bookings have already been made from your connection. For more, please call the venue."
+        "You already have several upcoming bookings, from this browser or with these contacts. For "
+        "more, please call the venue."
+    ),
+    ManyFromAddress: _(
+        "Many bookings have come from your network (Wi-Fi or mobile operator), perhaps by other "
+        "guests. Please call the venue: it will take your booking."
     ),
 }
 _NOT_POSSIBLE = _("This was not possible. Nothing was changed: please call the venue.")

@@ -31,7 +31,6 @@ from web.guest.responses import PARTNERS_LANGUAGE, DeadLink
 from web.middleware import SECURE
 
 _LISTED_FOR = timedelta(days=60)  # how long past reservations stay in "my reservations"
-_PUNCTUATION = ".,;:!?)]>\"'»”’"  # messengers may treat punctuation after a link as part of it
 _COOKIE_SECONDS = 400 * 24 * 3600  # the maximum that browsers allow
 
 
@@ -89,7 +88,7 @@ async def open_link(request: web.Request, kind: Literal["access", "claim"]) -> O
     rejected without a database query.
     """
     environment, keyring = request[ENVIRONMENT], request[ENVIRONMENT].keyring
-    token = request.match_info["token"].rstrip(_PUNCTUATION)
+    token = request.match_info["token"]
     read = keyring.read_access_token if kind == "access" else keyring.read_claim_token
     reservation_id = read(token)
     if reservation_id is None:

@@ -7,7 +7,6 @@ from contextlib import suppress
 from aiohttp import web
 
 from appliance.core.errors import ApiError, RateLimited, Unavailable, WrongState
-from appliance.core.text import clean_name
 from appliance.database.connection import Transaction
 from appliance.http.request import ENVIRONMENT
 from appliance.jobs.reservation_states import stop_reminders
@@ -208,7 +207,7 @@ async def _correct(
             form = await read_form(request)
             email, phone = read_contacts(form.text("email", 1000), form.text("phone", 1000))
             correction = Correction(
-                name=clean_name(form.text("name", 1000)) or None,
+                name=form.text("name", 1000) or None,
                 email=email,
                 phone=phone,
                 language=form.text("language") or None,

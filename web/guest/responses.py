@@ -1,26 +1,32 @@
 """Build responses for guests: pages, headers, languages and rate limits."""
 
+import re
+import unicodedata
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache, wraps
 from typing import Any
+from urllib.parse import unquote
 
 from aiohttp import web
 
 from appliance.box import Box
 from appliance.clock import Clock
-from appliance.core.errors import RateLimited
+from appliance.core.errors import ManyFromAddress, RateLimited, TooManyBookings
 from appliance.core.i18n import Language
 from appliance.core.tokens import EnvironmentName
 from appliance.environment import Environment
 from appliance.http.rate_limit import RateLimit
 from appliance.http.request import CALLER_OF, ENVIRONMENT, Handler, is_from_our_page
 from appliance.http.security_headers import page_headers
+from appliance.reservations.model import Reservation
+from appliance.venue.model import get_venue
 from web.rendering import LANGUAGES, render
 
 _POSTS_PER_MINUTE = 60  # per client address, which many guests may share
 _HOUR = 3600.0
 _ALL_ADDRESSES = ""
-_MOST_ADDRESSES = 10_000
+_MOST_CALLERS = 20_000
 _HEADERS = page_headers()
 # The header with the time until which a phone may store the card (ms since 1970). The page that is
 # stored on the phone ignores responses without this header, because they do not come from the box
@@ -30,40 +36,68 @@ PARTNERS_LANGUAGE: web.RequestKey[str | None] = web.RequestKey("partners_languag
 """The language that the partner has set for the guest whose link was opened."""
 
 
+@dataclass(frozen=True, slots=True)
+class BookingLimit:
+    """How many upcoming bookings one caller may have.
+
+    `booked` contains the ids of the caller's reservations since the process started. `refusal` is
+    raised if `most` of them are active and not past.
+    """
+
+    booked: set[str]
+    most: int
+    refusal: type[RateLimited]
+
+
 class GuestLimits:
     """Rate limits for guests' forms in one environment.
 
-    The methods raise RateLimited if a limit is exceeded.
+    Many guests may share an address, such as the customers of a mobile operator. So a guest is also
+    a browser, a phone number and an email address, with a lower limit. The methods raise
+    RateLimited or ManyFromAddress if a limit is exceeded.
     """
 
     def __init__(self, environment: Environment, clock: Clock) -> None:
         booking = environment.settings.booking
         self._posts = RateLimit(clock, _POSTS_PER_MINUTE)
-        self._bookings = RateLimit(clock, booking.hourly_for_address, _HOUR)
+        self._bookings = RateLimit(clock, booking.hourly_for_address, _HOUR, ManyFromAddress)
         self._all_bookings = RateLimit(clock, booking.hourly, _HOUR)
+        self._open_for_guest = booking.open_for_guest
         self._open_for_address = booking.open_for_address
-        # The ids of the reservations booked from each client address. The cache evicts the least
-        # recently used address.
-        self._booked_from: Callable[[str], set[str]] = lru_cache(_MOST_ADDRESSES)(lambda _: set())
+        # The ids of the reservations booked by each caller. The cache evicts the least recently
+        # used caller.
+        self._booked_by: Callable[[str], set[str]] = lru_cache(_MOST_CALLERS)(lambda _: set())
 
     def count_post(self, request: web.Request) -> None:
         """Count a form that a guest has submitted."""
         self._posts.spend(request.app[CALLER_OF](request))
 
-    def count_booking(self, request: web.Request) -> tuple[set[str], int]:
-        """Count a booking request.
+    def count_booking(self, request: web.Request) -> BookingLimit:
+        """Count a booking request. Return the limit for its address.
 
-        Return the ids of the reservations booked from this address since the process started, and
-        how many of them may be active at the same time. That number is 1 while all addresses
-        together exceed the hourly limit, so that guests without a reservation can still book.
+        The limit is 1 while all addresses together exceed the hourly limit, so that guests without
+        a reservation can still book.
         """
         caller = request.app[CALLER_OF](request)
         self._bookings.spend(caller)
+        most = self._open_for_address
         try:
             self._all_bookings.spend(_ALL_ADDRESSES)
         except RateLimited:
-            return self._booked_from(caller), 1
-        return self._booked_from(caller), self._open_for_address
+            most = 1
+        return BookingLimit(self._booked_by(f"address {caller}"), most, ManyFromAddress)
+
+    def limits_of_guest(self, browser: str, reservation: Reservation) -> list[BookingLimit]:
+        """Return the limits for a guest by browser (`""`: unknown), phone numbers and email."""
+        callers = [f"phone {number}" for number in reservation.phone_numbers]
+        if browser:
+            callers.append(f"browser {browser}")
+        if reservation.customer_email:
+            callers.append(f"email {reservation.customer_email.casefold()}")
+        return [
+            BookingLimit(self._booked_by(each), self._open_for_guest, TooManyBookings)
+            for each in callers
+        ]
 
 
 GUEST_LIMITS: web.AppKey[dict[EnvironmentName, GuestLimits]] = web.AppKey("guest_limits")
@@ -100,7 +134,8 @@ def guest_page(handler: Handler) -> Handler:
         except DeadLink:
             return dead_link(request)
         except RateLimited:
-            response = page(request, "guest/slow_down.html", {}, status=429)
+            venue = request[ENVIRONMENT].database.peek(get_venue)
+            response = page(request, "guest/slow_down.html", {"venue": venue}, status=429)
             response.headers["Retry-After"] = "60"
             return response
 
@@ -138,11 +173,49 @@ def file_answer(body: bytes, content_type: str, name: str) -> web.Response:
     return respond({"Content-Disposition": disposition}, body=body, content_type=content_type)
 
 
+# A link as it was pasted: behind the token, messengers and people add slashes, punctuation, a
+# second query and more. Every token has the same length.
+_PASTED = re.compile(
+    r"/+(access|claim-guest|book|no-reminders)/[^\w-]*([A-Za-z0-9_-]{44})"
+    r"(/cancel|/calendar\.ics|/pass\.png)?(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_LANGUAGE = re.compile(r"[&?;]lang=([a-z]{2})")
+_PASTED_MAX = 500
+
+
 def dead_link(request: web.Request) -> web.Response:
-    """Return the page for expired, unknown and malformed links."""
+    """Return the page for expired, unknown and malformed links.
+
+    Redirect to the right address if the requested one contains a genuine link.
+    """
+    location = _find_pasted(request)
+    if location is not None:
+        return respond({"Location": location}, status=302)
     response = page(request, "guest/dead_link.html", {}, status=404)
     response.headers[LINK_ENDS] = "0"
     return response
+
+
+def _find_pasted(request: web.Request) -> str | None:
+    """Return the location of the genuine link in the requested path, or None.
+
+    None also if the path is right, so that the link has expired.
+    """
+    environment, path = request[ENVIRONMENT], request.path
+    visible = (c for c in unquote(path) if not c.isspace() and unicodedata.category(c) != "Cf")
+    found = _PASTED.search("".join(visible)[:_PASTED_MAX])
+    if found is None or request.method not in {"GET", "HEAD"}:
+        return None
+    kind, token, part, rest = found[1].lower(), found[2], found[3] or "", found[4]
+    keyring = environment.keyring
+    read = keyring.read_claim_token if kind == "claim-guest" else keyring.read_access_token
+    location = f"{environment.prefix}/{kind}/{token}{part}"
+    if location == path or read(token) is None:
+        return None
+    language = _LANGUAGE.search(rest)
+    query = request.rel_url.raw_query_string or (f"lang={language[1]}" if language else "")
+    return f"{location}?{query}" if query else location
 
 
 def language_of(request: web.Request) -> Language:

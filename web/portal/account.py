@@ -58,7 +58,9 @@ async def set_new_password(request: web.Request, form: Form) -> web.StreamRespon
     person, database = staff_of(request), request[LIVE].database
     await reauthenticate(request, form.secret("password"))
     venue = await database.read(get_venue)
-    hashed = await hash_new_password(request, form.secret("new"), (person.name, venue.name))
+    hashed = await hash_new_password(
+        request, form.secret("new"), (person.name, venue.name, venue.address or "")
+    )
     await database.write(change_password, person.id, hashed, session_id=request[SESSION].id)
     return signed_out("password-changed")
 

@@ -24,6 +24,7 @@ from appliance.core.errors import (
     check_length,
     field_invalid,
 )
+from appliance.core.text import clean_line
 from appliance.http.request import read_body
 from appliance.venue.model import parse_date
 from web.portal.cookies import SESSION
@@ -59,13 +60,12 @@ class Form:
         self._fields: MultiDict[str] = MultiDict(fields)
 
     def text(self, name: str, longest: int = 200) -> str:
-        """Return the field as one line, with runs of white space replaced with one space.
+        """Return the field as one line, composed (NFC), with single spaces.
 
-        Raises ValidationError if it is longer than `longest` characters or contains control
-        characters.
+        Direction marks and other characters that nobody sees are dropped. Raises ValidationError
+        if it is longer than `longest` characters or contains control characters.
         """
-        value = " ".join(self._fields.get(name, "").split())
-        return _checked(value, name, longest)
+        return _checked(clean_line(self._fields.get(name, "")), name, longest)
 
     def needed(self, name: str, rule: str, longest: int = 200) -> str:
         """Return a required field as one line, like `text`.

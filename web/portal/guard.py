@@ -1,9 +1,11 @@
 """Access checks for portal pages, and the hashing and verification of passwords."""
 
 import asyncio
-from collections.abc import Callable
+import unicodedata
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cached_property, partial, wraps
+from itertools import combinations
 from typing import TypeVar
 
 import argon2
@@ -11,12 +13,12 @@ from aiohttp import web
 from yarl import URL
 
 from appliance.core.errors import ApiError, NotFound, RateLimited, StaffRoleMissing, Unavailable
+from appliance.core.text import words
 from appliance.core.tokens import hash_token
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT, RECHECK_AUTHORISATION, is_from_our_page
 from appliance.reservations.request import parse_uuid
 from appliance.staff.model import PASSWORD_MAX, PASSWORD_MIN, StaffMember
-from appliance.staff.password_strength import is_guessable
 from appliance.staff.sign_in import (
     Session,
     begin_sign_in,
@@ -179,7 +181,11 @@ _UNKNOWN_BROWSERS_MAX = 10
 
 
 class Passwords:
-    """Hashes passwords one at a time, because each hash needs 64 MiB and a whole CPU core."""
+    """Hashes passwords one at a time, because each hash needs 64 MiB and a whole CPU core.
+
+    Computers spell é in one character or in two, so a password is first normalised (NFKC, as NIST
+    SP 800-63B says).
+    """
 
     def __init__(self) -> None:
         # The default parameters are the second recommended option in RFC 9106, which uses 64 MiB.
@@ -190,14 +196,15 @@ class Passwords:
     async def hash(self, password: str) -> str:
         """Return the password's hash in argon2's encoded form."""
         async with self._lock:
-            return await asyncio.to_thread(self._hasher.hash, password)
+            return await asyncio.to_thread(self._hasher.hash, normalise_password(password))
 
     async def matches(
         self, stored: str | None, password: str, *, is_stranger: bool = False
     ) -> bool:
         """Return whether `password` matches the hash `stored`.
 
-        If `stored` is None (unknown name), the check takes just as long and returns False.
+        If `stored` is None (unknown name), the check takes just as long and returns False. A
+        password is also compared as it was typed, because `stored` may come from elsewhere.
         `is_stranger` is true if the account has never signed in with this browser. Raises
         RateLimited if ten checks for such browsers are already queued, because password guessing
         must not delay known browsers.
@@ -212,11 +219,11 @@ class Passwords:
             self._unknown_browsers -= is_stranger
 
     def _compare(self, stored: str | None, password: str) -> bool:
-        try:
-            matches = self._hasher.verify(stored or self._unused_hash, password[:PASSWORD_MAX])
-        except argon2.exceptions.VerifyMismatchError:
-            return False
-        return bool(matches) and stored is not None
+        for spelling in dict.fromkeys((normalise_password(password), password)):
+            with suppress(argon2.exceptions.VerifyMismatchError):
+                self._hasher.verify(stored or self._unused_hash, spelling[:PASSWORD_MAX])
+                return stored is not None
+        return False
 
     @cached_property
     def _unused_hash(self) -> str:
@@ -224,6 +231,42 @@ class Passwords:
 
 
 PASSWORDS = web.AppKey("passwords", Passwords)
+_SAFE = 3  # zxcvbn's score from which a password withstands guessing: more than 10^8 guesses
+_JUDGED_MAX = 72  # characters; zxcvbn takes no more
+_JOINED_MAX = 12  # words
+# Words that somebody who knows the venue tries first, and that are in none of zxcvbn's lists.
+_COMMON_HERE = """
+    reservation restaurant terrasse bienvenue motdepasse bonjour administrateur azerty maroc morocco
+    casablanca marrakech rabat tanger agadir fes meknes essaouira chefchaouen janvier fevrier mars
+    avril mai juin juillet aout septembre octobre novembre decembre
+"""
+
+
+def normalise_password(password: str) -> str:
+    """Return the password in the spelling that is hashed."""
+    return unicodedata.normalize("NFKC", password)
+
+
+def is_guessable(password: str, names: tuple[str, ...]) -> bool:
+    """Whether an attacker would try `password` early.
+
+    `names` are texts whose words an attacker knows, such as the names of the account and the venue.
+    """
+    from zxcvbn import zxcvbn  # noqa: PLC0415 - its lists take 15 MB and are rarely needed
+
+    known = [part for name in ("venuebox", *names, _COMMON_HERE) for part in _spellings(name)]
+    judged = zxcvbn(normalise_password(password)[:_JUDGED_MAX], user_inputs=known)
+    return int(judged["score"]) < _SAFE
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """Yield the words of `name` with and without accents, and a short one's words joined."""
+    for parts in (words(name), name.casefold().split()):
+        yield from parts
+        if len(parts) <= _JOINED_MAX:
+            yield from (sign.join(parts) for sign in " -_.")
+            for begin, end in combinations(range(len(parts) + 1), 2):
+                yield "".join(parts[begin:end])
 
 
 async def hash_new_password(request: web.Request, password: str, names: tuple[str, ...]) -> str:
@@ -234,9 +277,9 @@ async def hash_new_password(request: web.Request, password: str, names: tuple[st
     """
     _ = language_of(request).gettext
     limits = {"shortest": PASSWORD_MIN, "longest": PASSWORD_MAX}
-    if not PASSWORD_MIN <= len(password) <= PASSWORD_MAX:
+    if not PASSWORD_MIN <= len(normalise_password(password)) <= PASSWORD_MAX:
         raise Declined(_("Please choose %(shortest)s to %(longest)s characters.", **limits))
-    if is_guessable(password, names):
+    if await asyncio.to_thread(is_guessable, password, names):
         raise Declined(_("This password is too easy to guess. Please choose another one."))
     return await request.app[PASSWORDS].hash(password)
 

@@ -9,7 +9,6 @@ from aiohttp import web
 from appliance.clock import HOUR_MS
 from appliance.core.errors import FormUsed, InvalidDate, InvalidSlot, InvalidTable, field_invalid
 from appliance.core.i18n import mark as _
-from appliance.core.text import clean_name
 from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.change import Amendment, check_amendment
@@ -123,7 +122,7 @@ def read_guest(form: Form) -> Amendment:
     email, phone = read_contacts(form.text("customer_email", 1000), form.text("customer_phone"))
     return Amendment(
         guests=form.integer("guests", 1, _GUESTS_MAX),
-        customer_name=clean_name(form.text("customer_name", NAME_MAX)),
+        customer_name=form.text("customer_name", NAME_MAX),
         customer_email=email,
         customer_phone=phone,
         notes=form.lines("notes", NOTES_MAX) or None,

@@ -287,7 +287,8 @@ async def _welcome(request: web.Request, form: Form, link_hash: bytes) -> web.Re
     person, venue = await database.read(lambda r: (find_invited(r, link_hash), get_venue(r)))
     if person is None:
         return None
-    hashed = await hash_new_password(request, form.secret("password"), (person.name, venue.name))
+    names = (person.name, venue.name, venue.address or "")
+    hashed = await hash_new_password(request, form.secret("password"), names)
     language = language_of(request).code
     if not await database.write(accept_invitation, link_hash, hashed, language):
         return None

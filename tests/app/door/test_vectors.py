@@ -90,6 +90,21 @@ def test_every_layout_is_turned_back(keys):
     assert answer["browser"] == vector["pass"]
 
 
+CLASSIFYING = """
+import { classify } from "./src/door/guest_pass";
+
+export const judge = (texts) => texts.map(classify);
+"""
+
+
+def test_the_app_cuts_the_known_forms_out_of_what_was_read_as_the_box_does():
+    told = run(CLASSIFYING, [reading["read"] for reading in VECTORS["readings"]])
+    for reading, answer in zip(VECTORS["readings"], told, strict=True):
+        kind, code = reading["kind"], reading.get("value") if reading["kind"] == "code" else None
+        kind = "text" if kind == "other" else kind
+        assert answer == {"kind": kind, "code": code}, reading["note"]
+
+
 TYPED = [
     "SVC-7K2M", "svc 7k2m", "7k2m", " 7-k.2_m ", "SVC–7K2M", "٧K٢M", "۷K۲M", "svc ٧k٢m",
     "7K2", "7K2MX", "SVC", "svcsvc7k2m", "Zoë1", "", "٧٢٧٢", "HÉLÈ",

@@ -6,9 +6,11 @@ import time
 
 import pytest
 from aiohttp.test_utils import make_mocked_request
+from yarl import URL
 
 from appliance.core.tokens import encode_url_safe
 from appliance.http.request import ENVIRONMENT
+from tests.app.portal.seating import seat
 from web.guest.access import access_page
 
 
@@ -60,19 +62,45 @@ async def test_a_link_lives_until_noon_of_the_day_after_the_evening(world, guest
     assert (before, after) == (200, 404)
 
 
-@pytest.mark.parametrize("ending", [".", ")", "),", "%22"])
-async def test_a_link_is_opened_although_a_messenger_took_punctuation_for_a_part_of_it(
-    world, guest, ending
-):
+PASTED = [
+    "{}.", "{})", "{}),", "{}%22", "{}%20", "{}%2520", "{}/", "{}//", "{}%E2%80%8B", "{}%EF%BB%BF",
+    "{}*", "{}_", "{}…", "{}%3E", "{}/card", "{}%20see%20you", "{}&utm_source=x",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pasted", PASTED)
+@pytest.mark.parametrize("prefix", ["", "/test"])
+async def test_a_link_is_opened_however_it_was_pasted(worlds, guest, pasted, prefix):
+    world = worlds[bool(prefix)]
     reservation = await world.reserve()
-    access, claim = world.access(reservation), world.claim(reservation)
+    for path in (world.access(reservation), world.claim(reservation)):
+        answer = await guest.get(pasted.format(path), allow_redirects=False)
 
-    answer = await guest.get(f"{access}{ending}")
+        assert (answer.status, answer.headers["Location"]) == (302, path), path
+        assert (await guest.get(answer.headers["Location"])).status == 200
 
-    assert (answer.status, (await guest.get(f"{claim}{ending}")).status) == (200, 200)
-    page = await answer.text()
-    assert f"{access}/calendar.ics" in page
-    assert f"{access}{ending}" not in page
+
+async def test_a_pasted_link_keeps_its_language_and_query(world, guest):
+    path = world.access(await world.reserve())
+    halves = path.rpartition("/")
+    pasted = {f"{path}&lang=ar": f"{path}?lang=ar", f"{path}.?lang=en&x=1": f"{path}?lang=en&x=1",
+              f"{halves[0]}/%20%3C{halves[2]}": path,
+              f"{path}%20/calendar.ics": f"{path}/calendar.ics", f"{halves[0]}//{halves[2]}": path,
+              f"{path[:20]}%E2%80%8B{path[20:]}": path}  # fmt: skip
+    for wrong, right in pasted.items():
+        answer = await guest.get(wrong, allow_redirects=False)
+        assert answer.headers.get("Location") == right, wrong
+
+
+async def test_a_pasted_link_that_is_no_address_of_ours_is_opened_too(running):
+    reservation = await seat(running)
+    path = f"/access/{running.live.keyring.access_token(reservation.id)}"
+    for wrong in (f"/{path}", f"///{path}/", f"{path}%0A", path.replace("access", "Access")):
+        url = URL(f"{running.client.make_url('')}".rstrip("/") + wrong, encoded=True)
+        async with running.client.session.get(
+            url, headers={"Accept": "text/html"}, allow_redirects=False
+        ) as answer:
+            assert (answer.status, answer.headers.get("Location")) == (302, path), wrong
 
 
 async def test_a_link_of_the_other_environment_opens_nothing(worlds, guest):

@@ -42,7 +42,7 @@ COMMANDS = {
     "replay": [*LIVE, "--endpoint", "N"], "doctor": ["--fix"], "doorlog export": [*LIVE],
     "tls show": [], "tls import": ["--cert", VENUE, "--key", VENUE],
     "tls renew": [], "tls forget": [], "tls obtain": [],
-    "clock confirm": ["2026-11-22"], "bridge": [], "backup": [],
+    "bridge": [], "backup": [],
     "restore": [BACKUP, "--key", "N"], "verify": [BACKUP], "signing-key rotate": [*LIVE],
     "version": [], "relay serve": ["--address", "N", "--host", "192.0.2.1"],
     "relay invite": ["a.example"], "relay list": [], "relay revoke": ["a.example"],

@@ -276,7 +276,7 @@ def site(tmp_path, monkeypatch):
     authority = Certificate("Own authority", authority=True)
     (tmp_path / "authority.pem").write_text(authority.pem, "ascii")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
-    servers = [ThreadingHTTPServer(("localhost", 0), Site) for _ in range(2)]
+    servers = [ThreadingHTTPServer(("127.0.0.1", 0), Site) for _ in range(2)]
     context = Certificate("localhost", issuer=authority).context()
     servers[0].socket = context.wrap_socket(servers[0].socket, server_side=True)
     for server in servers:

@@ -15,6 +15,7 @@ from appliance.door.guest_pass import (
     resembles_pass,
     venue_tag,
 )
+from appliance.door.scan import classify
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "guest_pass.json").read_text("utf-8"))
 PRIVATE_KEY = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(VECTORS["privateKey"]))
@@ -62,6 +63,14 @@ def test_the_vectors_of_other_implementations_are_read_and_written_alike(vector)
     if read is not None:
         assert fields(read.guest_pass) == vector["pass"]
         assert encode_pass(read.guest_pass, PRIVATE_KEY) == vector["text"]
+
+
+@pytest.mark.parametrize("reading", VECTORS["readings"], ids=lambda reading: reading["note"])
+def test_the_known_form_is_cut_out_of_what_was_read(reading):
+    kind, value = classify(reading["read"])
+
+    assert kind == reading["kind"]
+    assert value == reading.get("value", reading["read"])
 
 
 def test_the_tag_of_a_venue_is_the_start_of_a_hash_of_its_id():

@@ -48,13 +48,15 @@ def test_a_code_fits_however_its_digits_are_typed_and_nothing_else_does(typed):
 
 
 def test_the_app_is_told_the_secret_the_house_and_the_person():
-    address = urlsplit(app_address(SECRET, "Riad & Fils: l’été", "Yasmine"))
+    address = urlsplit(app_address(SECRET, "Riad & Fils: l’été", "Yasmine: B"))
 
     assert (address.scheme, address.netloc) == ("otpauth", "totp")
-    assert unquote(address.path) == "/Riad & Fils: l’été:Yasmine"
+    assert "+" not in address.query
+    assert address.path.count(":") == 1  # apps split the label here
+    assert unquote(address.path) == "/Riad & Fils l’été:Yasmine B"
     assert parse_qs(address.query) == {
         "secret": ["GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"],
-        "issuer": ["Riad & Fils: l’été"],
+        "issuer": ["Riad & Fils l’été"],
         "algorithm": ["SHA1"],
         "digits": ["6"],
         "period": ["30"],

@@ -17,6 +17,15 @@ export function create<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+/** Create an element with a name or code, which browsers must not translate. */
+export function createName<K extends keyof HTMLElementTagNameMap>(
+  tag: K, className: string, text: string,
+): HTMLElementTagNameMap[K] {
+  const element = create(tag, className, text);
+  element.translate = false;
+  return element;
+}
+
 /** Show a text, or hide the element if there is none. */
 export function showText(place: HTMLElement, text: string | null): void {
   place.hidden = !text;

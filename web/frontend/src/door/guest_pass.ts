@@ -3,12 +3,14 @@
  * host changed the characters that a scanner typed. The rules are the same as in
  * appliance/door/guest_pass.py (docs/decisions/guest-pass-and-links.md).
  */
-import { westernDigits } from "../shared/text_folding";
+import { plainDashes, westernDigits } from "../shared/text_folding";
 
 export const TEXT_LENGTH = 139;
 const PREFIX = "SVC1";
-const IDENTIFIER_LENGTH = 3;
-const FORM = /^SVC1[A-Z2-7]{134}[AIQY]$/; // the last three bits are unused and must be 0
+// The prefix as each keyboard layout types it.
+const TYPED_PREFIX = /(?:SVC|سرؤ|\u064d\{\})[1&١]/g;
+const FORM = /^SVC1[A-Z2-7]{135}$/;
+const LAST = /[AIQY]$/; // the last three bits are unused and must be 0
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const SIGNED_BYTES = 20;
 const WHOLE_EVENING = 0xffff;
@@ -32,32 +34,48 @@ export interface ReadPass {
 }
 
 /**
- * Yield every pass that `text` may encode, most likely first. Only the right pass has a valid
+ * Yield every pass that `text` may contain, most likely first. Only the right pass has a valid
  * signature.
  */
 export function* decodePasses(text: string): Generator<ReadPass> {
-  for (const start of starts(text)) {
-    for (const spelling of spellings(start, TEXT_LENGTH)) {
-      const read = FORM.test(spelling) ? parse(base32(spelling.slice(PREFIX.length))) : null;
-      if (read) yield read;
+  for (const form of findForms(text)) {
+    const read = LAST.test(form) ? parse(base32(form.slice(PREFIX.length))) : null;
+    if (read) yield read;
+  }
+}
+
+/** Whether `text` contains a whole pass in any keyboard layout. It may be forged or damaged. */
+export function isPass(text: string): boolean {
+  return !findForms(text).next().done;
+}
+
+/** Whether `text` contains the prefix of a pass in any keyboard layout, even if the rest is damaged. */
+export function resemblesPass(text: string): boolean {
+  return withoutBlanks(text).search(TYPED_PREFIX) >= 0;
+}
+
+/**
+ * Yield the texts in the form of a pass that `text` may contain, most likely first. A pass begins
+ * with its prefix, and ends after TEXT_LENGTH characters or before the next prefix.
+ */
+function* findForms(text: string): Generator<string> {
+  const read = withoutBlanks(text);
+  const begins = [...read.matchAll(TYPED_PREFIX)].map((match) => match.index);
+  for (const [n, begin] of begins.entries()) {
+    const pieces = new Set([read.slice(begin, begin + TEXT_LENGTH), read.slice(begin, begins[n + 1])]);
+    for (const piece of pieces) {
+      for (const spelling of spellings(piece, TEXT_LENGTH)) if (FORM.test(spelling)) yield spelling;
     }
   }
 }
 
-/** Whether `text` starts like a pass in any keyboard layout, even if the rest is damaged. */
-export function resemblesPass(text: string): boolean {
-  return starts(text).some((start) => {
-    const first = [...start].slice(0, PREFIX.length).join("");
-    return [...spellings(first, PREFIX.length)].some((spelling) => spelling.startsWith(PREFIX));
-  });
+function withoutBlanks(text: string): string {
+  return dropUnseen(text).replace(/\s+/gu, "").toUpperCase();
 }
 
-/**
- * Return `text`, and `text` without its first three characters, because some scanners send an
- * identifier such as "]Q1" first.
- */
-function starts(text: string): string[] {
-  return [text.trim(), [...text.trim()].slice(IDENTIFIER_LENGTH).join("")];
+/** Return `text` without characters that nobody sees, with blanks for control characters. */
+function dropUnseen(text: string): string {
+  return text.replace(/\p{Cf}/gu, "").replace(/\p{Cc}/gu, " ").trim();
 }
 
 function parse(raw: Uint8Array<ArrayBuffer>): ReadPass | null {
@@ -105,9 +123,13 @@ function clock(minutes: number): string {
   return `${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`;
 }
 
-// Access codes
+// Access codes and links
 
 const CODE_FORM = /^(?:SVC)?([0-9A-Z]{4})$/;
+const FRAMED_CODE = /SVC-([0-9A-Z]{4})/;
+const LINK = /\/(?:access|claim-guest)\/[A-Za-z0-9_-]+/i;
+const AIM_IDENTIFIER = /^\][A-Za-z][0-9A-Za-z]/; // some scanners send it first
+const PUNCTUATION = /^[!-/:-@[-`{-~]+|[!-/:-@[-`{-~]+$/g;
 const LOOKALIKES: Readonly<Record<string, string>> = {
   "0": "QD", O: "QD", Q: "QD", D: "DQ", "1": "J7", I: "J7", L: "J7", "2": "2Z", Z: "Z2", "5": "5S",
   S: "S5", "6": "6G", G: "G6", "8": "8B", B: "B8", U: "UV", V: "VU",
@@ -115,8 +137,29 @@ const LOOKALIKES: Readonly<Record<string, string>> = {
 
 /** Return the code in its stored form `SVC-XXXX`, or null if `text` is not an access code. */
 export function parseAccessCode(text: string): string | null {
-  const match = CODE_FORM.exec(westernDigits(text).toUpperCase().replace(/[\s._–-]+/g, ""));
+  const match = CODE_FORM.exec(readCode(text).replace(/[\s._-]+/g, ""));
   return match ? `SVC-${match[1]}` : null;
+}
+
+function readCode(text: string): string {
+  const typed = plainDashes(westernDigits(dropUnseen(text)));
+  return typed.replace(AIM_IDENTIFIER, "").replace(PUNCTUATION, "").toUpperCase();
+}
+
+/** What was read: the code is in `code`. Text is a name or anything else. */
+export interface Read {
+  kind: "pass" | "link" | "code" | "text";
+  code: string | null;
+}
+
+/** Classify a scanned or typed text by its form, as `classify` of appliance/door/scan.py does. */
+export function classify(text: string): Read {
+  const code = parseAccessCode(text);
+  if (code !== null) return { kind: "code", code };
+  if (isPass(text)) return { kind: "pass", code: null };
+  if (LINK.test(dropUnseen(text).replace(/\s+/gu, ""))) return { kind: "link", code: null };
+  const framed = FRAMED_CODE.exec(readCode(text));
+  return framed ? { kind: "code", code: `SVC-${framed[1]}` } : { kind: "text", code: null };
 }
 
 /** Whether `typed` differs from `stored` only in characters that look alike. */

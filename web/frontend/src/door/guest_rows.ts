@@ -1,5 +1,5 @@
 /** The rows of the guest list. Rows are updated in place, so that they keep the focus. */
-import { create } from "./dom";
+import { create, createName } from "./dom";
 import type { Guest } from "./types";
 import type { Words } from "./words";
 
@@ -68,14 +68,14 @@ export class GuestRows {
     const { words } = this;
     button.dataset["state"] = stateOf(guest);
     const name = create("span", "guest-who");
-    name.append(create("bdi", "", guest.customerFirstName ?? words.say("nobody")));
+    name.append(createName("bdi", "", guest.customerFirstName ?? words.say("nobody")));
     if (isVip(guest)) name.append(create("i", "tag", words.say("vip")));
     const label = LABELS[guest.status];
     if (label) name.append(create("i", "tag", words.say(label)));
     const party = create("span", "guest-party", `${guest.arrived} / ${guest.guests}`);
     party.dir = "ltr";
     button.replaceChildren(
-      create("b", "guest-table", guest.table.name), name,
+      createName("b", "guest-table", guest.table.name), name,
       create("span", "guest-slot", guest.slot ?? ""), party,
     );
   }

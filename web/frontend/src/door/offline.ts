@@ -5,7 +5,7 @@
  */
 import { fold, words } from "../shared/text_folding";
 import {
-  decodePasses, isLookalike, parseAccessCode, type ReadPass, resemblesPass, VERSIONS,
+  classify, decodePasses, isLookalike, type Read, type ReadPass, resemblesPass, VERSIONS,
 } from "./guest_pass";
 import { passIsSigned } from "./signature";
 import type { Colour, Guest, Me, Queued, Scan, Snapshot, Verdict } from "./types";
@@ -18,7 +18,6 @@ const AHEAD_MS = 10 * 60_000; // maximum time that a snapshot's `madeAt` may be 
 const DAMAGED_BYTES = 2;
 // The id of a guest who is not in the snapshot consists of this prefix and the pass id.
 export const UNLISTED = "pass:";
-const LINK = /\/access\/[\w-]+/;
 // This pattern, of folded text, is the same as in appliance/reservations/search.py.
 const NAME = /^\p{L}{2,}(?:[\s.-]+\p{L}+)*$/u;
 const NAME_MAX = 80;
@@ -84,18 +83,14 @@ export async function decideOffline(scan: Scan, data: OfflineData): Promise<Verd
     if (!guest) return makeVerdict(scan, data, "needs_box", null);
     return guestVerdict(scan, data, guest, resultFor(scan, data, guest, null));
   }
-  const code = scan.code ?? "";
-  return isTyped(code) ? decideText(scan, data, code) : decidePass(scan, data, code);
+  const text = scan.code ?? "";
+  const read = classify(text);
+  return read.kind === "pass" ? decidePass(scan, data, text) : decideText(scan, data, text, read);
 }
 
-/** Whether the text is an access code, a name or a link, not a pass. */
-export function isTyped(text: string): boolean {
-  return parseAccessCode(text) !== null || !resemblesPass(text);
-}
-
-/** Whether the text is neither a pass, nor a guest link, nor an access code. */
+/** Whether the text is neither a pass, whole or not, nor a guest link, nor an access code. */
 export function isForeign(text: string): boolean {
-  return !resemblesPass(text) && !LINK.test(text) && parseAccessCode(text) === null;
+  return !resemblesPass(text) && classify(text).kind === "text";
 }
 
 async function decidePass(scan: Scan, data: OfflineData, code: string): Promise<Verdict> {
@@ -121,10 +116,10 @@ async function decidePass(scan: Scan, data: OfflineData, code: string): Promise<
  * first names. A name without a match gives `needs_box`, because the box also has family names. A
  * terminal with the role "scan" cannot search by name.
  */
-function decideText(scan: Scan, data: OfflineData, text: string): Verdict {
-  if (LINK.test(text)) return makeVerdict(scan, data, "needs_box", null);
+function decideText(scan: Scan, data: OfflineData, text: string, read: Read): Verdict {
+  if (read.kind === "link") return makeVerdict(scan, data, "needs_box", null);
   const guests = listGuests(data);
-  const code = parseAccessCode(text);
+  const { code } = read;
   const byCode = code === null ? [] : findByCode(guests, code);
   const [only] = byCode;
   if (only && byCode.length === 1) {
@@ -255,7 +250,7 @@ export function queueEntry(scan: Scan, verdict: Verdict, reached: boolean): Queu
   const queued: Queued = { ...scan, shown, guestId, admitted, reached };
   if (admitted <= 0 || guestId === null) return queued;
   if (scan.override) queued.arrivals = admitted;
-  if (scan.code !== undefined && isTyped(scan.code)) queued.reservationId = guestId;
+  if (scan.code !== undefined && classify(scan.code).kind !== "pass") queued.reservationId = guestId;
   return queued;
 }
 

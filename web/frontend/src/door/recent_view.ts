@@ -1,5 +1,5 @@
 /** Show the latest green verdict in a strip above the camera, and list the last five verdicts. */
-import { byId, create } from "./dom";
+import { byId, create, createName } from "./dom";
 import type { Guest, Me, Verdict } from "./types";
 import { clockOf } from "./venue_time";
 import type { Words } from "./words";
@@ -67,7 +67,7 @@ export class RecentView {
     use?.setAttribute("href", `#shape-${verdict.colour}`);
     const { reservation: guest } = verdict;
     const facts = create("span", "past-facts");
-    if (guest) facts.append(create("b", "", guest.table.name), ...this.facts(guest));
+    if (guest) facts.append(createName("b", "", guest.table.name), ...this.facts(guest));
     const word = create("b", "", this.words.say(`word.${verdict.result}`));
     line?.append(word, create("time", "", this.clock(at)), facts);
     return row;
@@ -76,7 +76,8 @@ export class RecentView {
   private facts(guest: Guest): Node[] {
     const party = create("span", "party", `${guest.arrived} / ${guest.guests}`);
     party.dir = "ltr";
-    return guest.customerFirstName ? [party, create("bdi", "", guest.customerFirstName)] : [party];
+    const name = guest.customerFirstName;
+    return name ? [party, createName("bdi", "", name)] : [party];
   }
 
   private clock(at: string): string {

@@ -1,5 +1,5 @@
 /** The full-screen verdict with its colour, shape, word, table, party and one sentence. */
-import { byId, create, ignoreSecondTaps, showText, Stepper } from "./dom";
+import { byId, create, createName, ignoreSecondTaps, showText, Stepper } from "./dom";
 import { isVip } from "./guest_rows";
 import type { Guest, Me, ScanRequest, Verdict } from "./types";
 import { clockOf, startDate } from "./venue_time";
@@ -173,7 +173,8 @@ export class VerdictView {
     const said = this.words.say("counter", { arrived, expected: guests });
     party.setAttribute("aria-label", said);
     facts.append(party);
-    if (guest.customerFirstName) facts.append(create("bdi", "first-name", guest.customerFirstName));
+    const name = guest.customerFirstName;
+    if (name) facts.append(createName("bdi", "first-name", name));
     if (guest.slot) facts.append(create("span", "slot", guest.slot));
   }
 
@@ -182,9 +183,9 @@ export class VerdictView {
       ...candidates.map((guest) => {
         const pick = create("button", "pick");
         pick.type = "button";
-        pick.append(create("b", "", guest.table.name));
+        pick.append(createName("b", "", guest.table.name));
         const name = guest.customerFirstName ?? this.words.say("nobody");
-        pick.append(create("bdi", "", [name, guest.slot].filter(Boolean).join(" · ")));
+        pick.append(createName("bdi", "", [name, guest.slot].filter(Boolean).join(" · ")));
         const party = create("span", "", `${guest.arrived} / ${guest.guests}`);
         party.dir = "ltr";
         pick.append(party);

@@ -3,7 +3,7 @@
  * burst of keys that ends with Enter or Tab. After a whole pass, a pause also ends the burst. Text
  * that a burst typed into a field is removed, and the keys of a burst do not press buttons.
  */
-import { decodePasses, resemblesPass } from "./guest_pass";
+import { isPass, resemblesPass } from "./guest_pass";
 
 // Maximum time in ms between two keys of a burst. In a field, the limit must be shorter than the
 // time between two keys that a person types. Outside fields, nobody types, and text that starts
@@ -88,10 +88,6 @@ function longestGap(typed: string, before: Field | null): number {
  */
 function likelierCode(typed: string, pressedKeys: string): string {
   return !isPass(typed) && isPass(pressedKeys) ? pressedKeys : typed;
-}
-
-function isPass(text: string): boolean {
-  return !decodePasses(text).next().done;
 }
 
 function isCharacter(key: string): boolean {

@@ -200,13 +200,24 @@ function enableShortcuts(): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const at = event.target as Element;
     if (at.closest("input, select, textarea, [contenteditable]")) return;
-    const target = document.querySelector<HTMLElement>(`[data-key="${CSS.escape(event.key)}"]`);
+    const key = CSS.escape(shortcutKey(event));
+    const target = document.querySelector<HTMLElement>(`[data-key="${key}"]`);
     if (!target) return;
     if (event.key.startsWith("Arrow") && scrollsSideways(at)) return;
     event.preventDefault();
     if (target instanceof HTMLInputElement) target.focus();
     else target.click();
   });
+}
+
+/**
+ * Return the key of a shortcut. In layouts without Latin letters, such as the Arabic one, it is the
+ * key that has the same place on a US keyboard.
+ */
+function shortcutKey({ key, code }: KeyboardEvent): string {
+  if (/^\p{Script=Latin}$/u.test(key)) return key.toLowerCase();
+  if ([...key].length !== 1 || /^[\x20-\x7e]$/.test(key)) return key;
+  return code === "Slash" ? "/" : (/^Key([A-Z])$/.exec(code)?.[1]?.toLowerCase() ?? key);
 }
 
 /** Whether the board is wider than its frame. If so, the arrow keys scroll the board. */

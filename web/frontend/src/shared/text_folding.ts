@@ -43,6 +43,11 @@ function replaced(text: string, table: ReadonlyMap<string, string>): string {
   return Array.from(text, (character) => table.get(character) ?? character).join("");
 }
 
+/** Return `text` with the sign "-" for every dash. */
+export function plainDashes(text: string): string {
+  return Array.from(text, (sign) => (alike.get(sign) === "-" ? "-" : sign)).join("");
+}
+
 /** Replace Arabic-Indic, Persian and Urdu digits with 0 to 9. */
 export function westernDigits(text: string): string {
   return text.replace(/[٠-٩۰-۹]/g, (digit) => String(digit.charCodeAt(0) & 15));
