@@ -9,7 +9,6 @@ from appliance.clock import HOUR_MS
 from appliance.core.errors import (
     DateOutOfRange,
     FormUsed,
-    GuestsOutOfRange,
     InvalidSlot,
     SlotEnded,
     TableNotBookable,
@@ -36,6 +35,7 @@ from appliance.reservations.search import read_availability
 from appliance.venue.model import (
     Slot,
     Table,
+    check_seats,
     evening_end,
     find_closure,
     find_slot,
@@ -114,10 +114,8 @@ def _check_table(table: Table | None, guests: int, *, over_capacity: bool) -> No
         raise TableNotFound(field="tableId")
     if not table.bookable:
         raise TableNotBookable
-    if not over_capacity and not table.seats(guests):
-        raise GuestsOutOfRange(
-            field="guests", capacity_min=table.capacity_min, capacity_max=table.capacity_max
-        )
+    if not over_capacity:
+        check_seats(table, guests, "guests")
 
 
 def _fresh_code(tx: Transaction) -> str:

@@ -67,7 +67,7 @@ async def show_people(
         "declined": request.match_info.get("id"),
     }
     if "id" in request.match_info:
-        values["wrong"] = None
+        values["wrong"] = {}
     return portal_page(request, "portal/people/page.html", values)
 
 
