@@ -25,7 +25,7 @@ from bench.rounds import fresh_copy, interleave
 
 HERE = Path(__file__).parent
 ON_A_BOX = ("plain", "peers", "standing", "growth")
-OTHERS = ("statements", "doors", "dispatcher", "relay", "board", "door", "binary")
+OTHERS = ("statements", "doors", "dispatcher", "board", "door", "binary")
 SCANS = 2_000  # of the eight doors, under each of their loads
 
 
@@ -153,8 +153,8 @@ def _others(run: Run, folder: Path) -> None:
         run.targets += [
             (f"{what} {found}, asked {target}", held) for what, target, found, held in rows
         ]
-    for part, measure in (("relay", outside.relay), ("board", outside.board),
-                          ("door", outside.door_app), ("binary", outside.binary)):  # fmt: skip
+    others = {"board": outside.board, "door": outside.door_app, "binary": outside.binary}
+    for part, measure in others.items():
         if run.wants(part):
             run.progress.say(part)
             run.result[part] = measure()

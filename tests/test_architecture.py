@@ -17,7 +17,7 @@ LAYERS = (
     {"appliance", "appliance.core"},
     {"appliance.clock", "appliance.logs"},
     {"appliance.database", "appliance.scheduler"},
-    {"appliance.alerts", "appliance.release", "appliance.relay_access"},
+    {"appliance.alerts", "appliance.release", "appliance.relay"},
     {"appliance.outbox"},
     {"appliance.staff"},
     {"appliance.venue"},

@@ -25,7 +25,6 @@ from web.rendering import LANGUAGES, TEMPLATES
 _PORTAL = ("/portal/", "/test/portal/")
 _ACCEPT = re.compile(rb"^accept:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
 _COOKIE = re.compile(rb"^cookie:", re.IGNORECASE | re.MULTILINE)
-_LANGUAGES = re.compile(rb"^accept-language:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
 _SHOWN = {kind.status: kind for kind in (FormTooLarge, Unavailable)}
 
 
@@ -54,26 +53,18 @@ def error_page(request: web.Request, error: Exception) -> web.StreamResponse | N
 def refuse_unread(app: web.Application, refusal: ApiError, head: bytes) -> web.Response:
     """Return the answer to a request that could not be read.
 
-    It is a page if the request's first bytes, `head`, are those of a browser. Some browsers send
-    their cookies before the Accept header, which then was not read.
+    It is a page in all languages if the request's first bytes, `head`, are those of a browser. Some
+    browsers send their cookies before the Accept header, which then was not read.
     """
     accept = _ACCEPT.search(head)
     if not (b"text/html" in accept[1] if accept else _COOKIE.search(head)):
         return refuse(refusal)
-    header = _LANGUAGES.search(head)
-    language = app[LANGUAGES].accepted(header[1].decode("latin-1") if header else "")
     text = (
         app[TEMPLATES]
-        .get_template("guest/unread.html")
-        .render(
-            is_too_large=isinstance(refusal, HeadersTooLarge),
-            language=language,
-            languages=app[LANGUAGES].all(),
-            is_test=False,
-            _=language.gettext,
-        )
+        .get_template("unread.html")
+        .render(is_too_large=isinstance(refusal, HeadersTooLarge), languages=app[LANGUAGES].all())
     )
-    headers = {**page_headers(), "Content-Language": language.code}
+    headers = page_headers(style_src="'unsafe-inline'")  # the page contains nothing of the request
     status = refusal.status
     return web.Response(text=text, status=status, content_type="text/html", headers=headers)
 

@@ -17,13 +17,13 @@ from appliance.backup import archive, catalogue
 from appliance.backup.catalogue import SUFFIX, Record, find_volume
 from appliance.backup.recovery_key import RecoveryKey, ensure_recovery_key
 from appliance.backup.restore import Proven, check_copies, prove, require_room, scratch_folder
-from appliance.backup.targets import ensure_sftp_key
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.files import PART, atomic_file, exclusive, make_folder
 from appliance.core.i18n import mark as _
 from appliance.core.settings import Settings
+from appliance.core.ssh import ensure_key
 from appliance.core.tokens import EnvironmentName, Tokens
 from appliance.database.connection import Reader, open_connection
 from appliance.database.integrity import describe_venue, read_schema_number
@@ -117,7 +117,7 @@ class Maker:
         key = ensure_recovery_key(self.directory, self.tokens)
         if self.settings.backup.target.startswith("sftp:"):
             # Even the first backup must contain this key, so that a restored box goes on copying.
-            ensure_sftp_key(self.directory)
+            ensure_key(self.directory.root)
         _sweep(folder)
         with scratch_folder(self.directory) as scratch:
             copies = self._copy(scratch)

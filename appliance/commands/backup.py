@@ -19,11 +19,11 @@ from appliance.backup.restore import (
     restore_latest,
     scratch_folder,
 )
-from appliance.backup.targets import ensure_sftp_key
 from appliance.commands.console import Commands, Console, WrongUsage, add_command
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.files import open_private
+from appliance.core.ssh import ensure_key
 from appliance.core.text import one_line
 from appliance.venue.model import get_venue
 
@@ -213,7 +213,7 @@ def _try_target(console: Console, directory: DataDirectory) -> int:
     if not target:
         raise OperatorError("backup.target is not set. Set it in settings.toml.")
     if target.startswith("sftp:"):
-        print(f"this box's key, for authorized_keys:\n{ensure_sftp_key(directory)}", flush=True)
+        print(f"this box's key, for authorized_keys:\n{ensure_key(directory.root)}", flush=True)
     copier = Copier(directory, settings, console.clock, console.zones)
     if copier.next_due() is None:
         raise OperatorError("there is no backup to copy yet. Run venuebox backup, then try again.")

@@ -44,9 +44,7 @@ COMMANDS = {
     "tls renew": [], "tls forget": [], "tls obtain": [],
     "bridge": [], "backup": [],
     "restore": [BACKUP, "--key", "N"], "verify": [BACKUP], "signing-key rotate": [*LIVE],
-    "version": [], "relay serve": ["--address", "N", "--host", "192.0.2.1"],
-    "relay invite": ["a.example"], "relay list": [], "relay revoke": ["a.example"],
-    "relay join": ["N"], "relay leave": [], "relay release": [VENUE],
+    "version": [], "relay join": ["N"], "relay leave": [],
 }  # fmt: skip
 ROOTS_OWN = {"service install", "update"}  # tested in test_service.py and test_update.py
 
