@@ -238,9 +238,9 @@ async def _accept_until_stopped(
             inner = partial(Connection, runner.server, uncounted, unread)
             context = certificates.context
             servers.append(await accept_tls(listening.tls, inner, context, limit))
-            relay.start(lambda: CountedTls(inner(), context, limit), connection)
+            relay.start(lambda: CountedTls(inner(), context, limit))
         else:
-            relay.start(None, connection)
+            relay.start(None)
         gc.freeze()  # exclude the loaded code from garbage collection
         print(f"ready http://{in_url(listening.host)}:{listening.port}", flush=True)
         sd_notify(os.environ, "READY=1")

@@ -62,9 +62,7 @@ def _is_https_or_empty(url: str) -> bool:
 
 
 def is_target(text: str) -> bool:
-    """Whether `text` is a valid `backup.target`: sftp://user@host/folder, s3://bucket or relay:."""
-    if text == "relay:":
-        return True
+    """Whether `text` is a valid `backup.target`: sftp://user@host/folder or s3://bucket."""
     try:
         url = urlsplit(text)
         options = dict(parse_qsl(url.query, strict_parsing=bool(url.query)))
@@ -208,7 +206,7 @@ class BackupSettings:
     every_minutes: int = within(5, 0, 1440)
     target: str = checked(
         "",
-        "sftp://user@host/folder, s3://bucket/folder or relay:, without a password",
+        "sftp://user@host/folder or s3://bucket/folder, without a password",
         lambda text: not text or is_target(text),
     )
     target_key: str = ""
@@ -222,7 +220,6 @@ class UpdateSettings:
     url: str = checked(
         "", "an address such as https://example.com/venuebox.release", _is_https_or_empty
     )
-    from_relay: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,7 +157,7 @@ async def send_test_email(request: web.Request, form: Form) -> web.StreamRespons
     venue = (await request[LIVE].database.read(get_venue)).name
     subject = language.gettext("Test email from %(venue)s", venue=" ".join(venue.split()))
     text = language.gettext("This box can send emails. There is nothing more to do.")
-    outcome = await send_trial(next_settings(request).mail, recipient, subject, text)
+    outcome = await send_trial(next_settings(request).mail, recipient, venue, subject, text)
     return await show_box(request, outcome, recipient)
 
 
