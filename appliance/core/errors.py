@@ -196,6 +196,9 @@ class MalformedRequest(ValidationError):
     """The request is not valid HTTP."""
 
 
+class HeadersTooLarge(MalformedRequest): ...
+
+
 class InvalidWebhookUrl(ApiError): ...
 
 

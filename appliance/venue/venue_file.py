@@ -6,13 +6,13 @@ The venue file and all edits in the portal use the same rules: `check_venue`, `c
 
 import json
 import re
-import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, TypeVar
 
 from appliance.clock import ZoneDatabase
+from appliance.core.edited_files import parse_edited
 from appliance.core.errors import OperatorError, ValidationError, field_invalid, raise_faults
 from appliance.core.i18n import is_currency
 from appliance.core.phone_numbers import PHONE_MAX, is_phone
@@ -179,12 +179,7 @@ def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
 
     If a field is invalid, raises an OperatorError that names the field, its value and the rule.
     """
-    try:
-        document = tomllib.loads(text)
-    # tomllib raises ValueError for a syntax error, and also for a number that has more digits than
-    # Python will convert (4,300).
-    except (ValueError, RecursionError) as error:
-        raise OperatorError(f"the venue file is not valid TOML: {error}") from None
+    document = parse_edited(text, "the venue file")
     tables: list[Table] = []
     for path, members in _entries(document, "tables"):
         table = _read(Table, path, {"name": members.get("number"), **members}, **_TABLE)

@@ -34,6 +34,7 @@ from appliance.http.request import (
     cookie_name,
     is_from_our_page,
     parse_instant,
+    read_cookie,
     read_object,
 )
 from appliance.reservations.model import Reservation
@@ -100,22 +101,22 @@ def keep_token(request: web.Request, response: web.Response, token: str) -> None
     Each environment has its own cookie, because a browser sends a `__Host-` cookie to every path
     on its host.
     """
+    name = cookie_name(request, _cookie_kind(request[ENVIRONMENT]))
     response.set_cookie(
-        _cookie_name(request), token, max_age=_A_YEAR if token else 0, secure=True, httponly=True,
-        samesite="Strict",
-    )  # fmt: skip
+        name, token, max_age=_A_YEAR if token else 0, secure=True, httponly=True, samesite="Strict"
+    )
 
 
 def _forget_token(request: web.Request) -> str:
     """Return the Set-Cookie header that deletes the token's cookie."""
     response = web.Response()
     keep_token(request, response, "")
-    return response.cookies[_cookie_name(request)].OutputString()
+    (cookie,) = response.cookies.values()
+    return cookie.OutputString()
 
 
-def _cookie_name(request: web.Request) -> str:
-    is_test = request[ENVIRONMENT].name == "test"
-    return cookie_name(request, "terminal-test" if is_test else "terminal")
+def _cookie_kind(environment: Environment) -> str:
+    return "terminal-test" if environment.name == "test" else "terminal"
 
 
 def _read_token(request: web.Request, environment: Environment) -> str | None:
@@ -130,7 +131,7 @@ def _read_token(request: web.Request, environment: Environment) -> str | None:
         token = token.strip()
         is_token = scheme.lower() == "bearer" and len(token) == _TOKEN_LENGTH
         return token if is_token and token.startswith("term_") else None
-    token = request.cookies.get(_cookie_name(request), "")
+    token = read_cookie(request, _cookie_kind(environment))
     if request.method in _SAFE_METHODS or is_from_our_page(request, environment.links.base):
         return token or None
     return None

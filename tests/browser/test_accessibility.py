@@ -48,7 +48,7 @@ ROOMS = (
     "reservations?q=nobody", "reservations?from=2026-12-24&to=2026-12-01",
     "reservations/new?guests=99", f"reservations/new?date={CLOSED_DAY}",
     "reservations/new?date=2026-11-01", "venue", "venue/slots", "venue/closings", "venue/rules",
-    "door", "door/log", "door/log/check", "door/keys", "integrations", "integrations/keys/new",
+    "door", "door/log", "door/keys", "integrations", "integrations/keys/new",
     "integrations/endpoints/new", "integrations/deliveries", "integrations/replay",
     "integrations/warnings", "people", "people/log", "account", "box",
     "box/address",

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from appliance.box import Box
 from appliance.environment import Environment
-from appliance.http.request import cookie_name
+from appliance.http.request import cookie_name, read_cookie
 from appliance.staff.sign_in import OpenedSession, Session
 
 _SESSION, _DEVICE = "session", "device"
@@ -65,7 +65,7 @@ def signed_out(request: web.Request, note: str) -> web.Response:
 
 
 def _read(request: web.Request, kind: str) -> str | None:
-    secret = request.cookies.get(cookie_name(request, kind), "")
+    secret = read_cookie(request, kind)
     return secret if 0 < len(secret) <= _SECRET_MAX else None
 
 

@@ -243,6 +243,20 @@ async def test_a_page_without_its_own_cookie_hears_nothing_and_the_other_goes_on
     response.close()
 
 
+async def test_a_door_app_of_the_test_environment_follows_its_own(running):
+    _, token = await running.test.database.write(issue_terminal, "Porte 1")
+    cookie = f"{running.cookie('terminal-test')}={token}"
+    pages = [("page", "a!live!door!"), ("page", "b!test!door!")]
+
+    response = await running.client.get("/live", params=pages, headers={"Cookie": cookie})
+
+    events = Ear(response)
+    assert [((told := await events.next()).to, told.kind) for _ in range(2)] == [
+        ("a", "over"), ("b", "totals"),
+    ]  # fmt: skip
+    response.close()
+
+
 @pytest.mark.parametrize(
     ("pages", "status"),
     [(["a!live!2026-11-21!", "b!live!door!"], 401), ([], 400), (["a!live!2026-11-21"], 400),

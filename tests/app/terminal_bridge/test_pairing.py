@@ -270,5 +270,5 @@ async def test_a_later_offer_for_a_name_replaces_the_earlier_one(door):
 async def test_the_audit_log_says_who_offered_the_pairing(door):
     offered = await offer_both(door, "Porte 9", actor="staff:yasmine")
     await pair(door, offered.code)
-    [(actor,)] = await door.rows("SELECT actor FROM security_log ORDER BY seq DESC LIMIT 1")
+    [(actor,)] = await door.rows("SELECT actor FROM audit_log ORDER BY seq DESC LIMIT 1")
     assert actor == "staff:yasmine"
