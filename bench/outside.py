@@ -32,15 +32,6 @@ def dispatcher(*, full: bool) -> list[Row]:
     return rows
 
 
-def relay() -> list[str]:
-    """Bookings through the relay beside direct ones: its table. Empty where it may not run."""
-    if subprocess.run(["unshare", "-rnm", "true"], capture_output=True, check=False).returncode:
-        print("left out, because this user may have no network of its own: relay", flush=True)
-        return []
-    found = list(_lines([sys.executable, "-m", "bench.beside_relay"], PATIENCE))
-    return [line for line in found if not line.startswith("[")]
-
-
 def board() -> dict[str, tuple[float, float]]:
     """The evening board: median and slowest, in ms. Empty where there is no Chromium."""
     return _waits("portal.py")

@@ -73,7 +73,7 @@ def furnish(tx: Transaction) -> list[Reservation]:
 
 async def pages(world: PortalWorld) -> None:
     """What one page of the board takes, as a client on this machine sees it."""
-    cookie = {"Cookie": f"__Host-venuebox-session={world.secret}"}
+    cookie = {"Cookie": f"{world.session_cookie}={world.secret}"}
     for path in ("/portal/tonight", f"/portal/tonight/rows?tables={await one_table(world)}"):
         waits, size = [], 0
         async with ClientSession(headers=cookie) as session:

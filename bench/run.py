@@ -15,7 +15,6 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from appliance.database.connection import check_pages
 from bench import beside_plain, box, doors, growth, machine, outside, peers, publish, report
 from bench import standing as at_rest
 from bench import statements as statements_of
@@ -26,7 +25,7 @@ from bench.rounds import fresh_copy, interleave
 
 HERE = Path(__file__).parent
 ON_A_BOX = ("plain", "peers", "standing", "growth")
-OTHERS = ("statements", "doors", "dispatcher", "relay", "board", "door", "binary")
+OTHERS = ("statements", "doors", "dispatcher", "board", "door", "binary")
 SCANS = 2_000  # of the eight doors, under each of their loads
 
 
@@ -88,7 +87,6 @@ def _options() -> argparse.Namespace:
 def _on_a_box(run: Run, children: Children, folder: Path) -> None:
     """Prepares a box, and measures what needs one."""
     require_wrk()
-    check_pages()  # rows that the bench writes into a stopped box need the box's checksums
     run.progress.say("preparing the box: venue, partner, terminal, endpoint, tonight's guests")
     prepared = box.prepare(children, folder, peers.serve_receiver(children))
     if run.wants("standing"):
@@ -155,8 +153,8 @@ def _others(run: Run, folder: Path) -> None:
         run.targets += [
             (f"{what} {found}, asked {target}", held) for what, target, found, held in rows
         ]
-    for part, measure in (("relay", outside.relay), ("board", outside.board),
-                          ("door", outside.door_app), ("binary", outside.binary)):  # fmt: skip
+    others = {"board": outside.board, "door": outside.door_app, "binary": outside.binary}
+    for part, measure in others.items():
         if run.wants(part):
             run.progress.say(part)
             run.result[part] = measure()

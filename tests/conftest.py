@@ -60,6 +60,10 @@ class Running:
     def test(self) -> Environment:
         return self.box.test
 
+    def cookie(self, kind: str) -> str:
+        """The name of one of the box's cookies in this client."""
+        return f"__Host-venuebox-{kind}-{self.client.port}"
+
     async def call(
         self, method: str, path: str, *, key: str | None = None, **kwargs: Any
     ) -> tuple[int, Any, dict[str, str]]:

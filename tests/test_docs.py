@@ -137,8 +137,7 @@ def test_no_setting_is_named_that_does_not_exist():
     names, variables = ({row[column] for row in describe_settings()} for column in (0, 1))
     sections = "|".join({name.split(".")[0] for name in names})
     text = "\n".join(DOCUMENTS.values())
-    # Where its data is, where it unpacks itself, and what opens a relay's status page.
-    others = {"VENUEBOX_DATA", "VENUEBOX_RUNTIME", "VENUEBOX_RELAY_TOKEN"}
+    others = {"VENUEBOX_DATA", "VENUEBOX_RUNTIME"}  # where its data is, and where it unpacks itself
 
     assert set(re.findall(rf"`((?:{sections})\.[a-z]\w+)[` ]", text)) - names == set()
     assert set(re.findall(r"VENUEBOX_[A-Z]\w+", text)) - variables - others == set()

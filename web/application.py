@@ -2,12 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from pathlib import Path
 
 from aiohttp import web
 
 from appliance.box import Box, heartbeat_job
-from appliance.commands.service import find_program, takes_requests
 from appliance.core.data_directory import DataDirectory
 from appliance.doctor.outside import OutsideWatch
 from appliance.email.worker import EmailWorker
@@ -23,7 +21,6 @@ from appliance.http.request import (
     Principal,
 )
 from appliance.jobs.nightly import BackupCopies, FrequentBackups, NightlyWork, Retention
-from appliance.jobs.relay_updates import RelayUpdates
 from appliance.jobs.reservation_states import make_reservation_jobs
 from appliance.privacy import Erasures
 from appliance.scheduler import Scheduler
@@ -207,8 +204,6 @@ def _background(
         night = NightlyWork(box, retentions)
         jobs += (*night.jobs, FrequentBackups(box, night.busy).job)
         jobs.append(BackupCopies(box).job)
-        program = Path(find_program())
-        jobs.append(RelayUpdates(box, program, takes_requests, box.clock.is_believed).job)
 
     async def run(app: web.Application) -> AsyncIterator[None]:
         for services, erasure in zip(served, erasures, strict=True):

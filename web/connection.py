@@ -7,12 +7,18 @@ request, such as an API key, a guest's link or a name.
 import asyncio
 import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from aiohttp import web
+from aiohttp import EMPTY_PAYLOAD, StreamReader, web
 
-from appliance.core.errors import InternalError, MalformedRequest, log_exception
+from appliance.core.errors import (
+    ApiError,
+    HeadersTooLarge,
+    InternalError,
+    MalformedRequest,
+    log_exception,
+)
 from appliance.http.request import BY_RELAY, caller_key, is_in, is_loopback, networks_of, refuse
 from web.middleware import set_headers
 
@@ -26,6 +32,9 @@ KEEP_ALIVE = 30.0  # seconds that an idle connection stays open
 PROXY_KEEP_ALIVE = 150.0
 _FIRST_REQUEST_SECONDS = 10.0  # a connection that has sent no request by then is closed
 _READING_SECONDS = 30.0  # a client that reads nothing of a response for so long is cut off
+# Maximum number of bytes of a request's line and headers. A browser sends the box all cookies of
+# its domain, which a website of the same name may fill with those of advertisers.
+HEAD_MAX = 64 * 1024
 _FILES_WANTED = 4096
 _PER_ADDRESS = 200
 _DEVICES_OF_A_NETWORK = 4  # the limit for an IPv6 /64 network, as a multiple of _PER_ADDRESS
@@ -118,11 +127,17 @@ class Connection(web.RequestHandler):
     """Handles the requests on one connection, one after another."""
 
     def __init__(
-        self, server: web.Server, limit: ConnectionLimit, *, keep_alive: float = KEEP_ALIVE
+        self,
+        server: web.Server,
+        limit: ConnectionLimit,
+        answer_unread: Callable[[ApiError, bytes], web.Response] = lambda why, _head: refuse(why),
+        *,
+        keep_alive: float = KEEP_ALIVE,
     ) -> None:
         """Wait up to `keep_alive` seconds for each further request, longer for a proxy's.
 
-        The connection is closed if `limit` rejects it.
+        The connection is closed if `limit` rejects it. `answer_unread` returns the answer to a
+        request that could not be read, by its error and its first bytes.
         """
         super().__init__(
             server,
@@ -130,8 +145,13 @@ class Connection(web.RequestHandler):
             keepalive_timeout=keep_alive,
             access_log=None,  # type: ignore[arg-type] # the log would contain tokens from links
             auto_decompress=False,  # a small compressed body could cost a lot of CPU time
+            max_field_size=HEAD_MAX,
         )
         self._limit = limit
+        self._answer_unread = answer_unread
+        self._head = bytearray()  # of the request that is arriving, or of the last one
+        self._is_head_over = self._is_too_large = False
+        self._body: StreamReader = EMPTY_PAYLOAD
         self._transport: asyncio.BaseTransport | None = None
         self._head_timer: asyncio.TimerHandle | None = None
         self._read_timer: asyncio.TimerHandle | None = None
@@ -159,6 +179,30 @@ class Connection(web.RequestHandler):
         if self._transport is not None:
             self._limit.leave(self._transport)
             super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what has arrived. Refuse a request whose head is longer than HEAD_MAX."""
+        if self._body.is_eof():  # else it is a part of the last request's body
+            if self._is_head_over:
+                self._head.clear()
+                self._is_head_over = False
+            room = HEAD_MAX - len(self._head)
+            self._head += data[:room]
+            if len(data) > room:
+                self._parse(data[:room])
+                if self._is_head_over:
+                    self.data_received(data[room:])
+                else:
+                    self._is_too_large = True
+                    self._parse(b"\0")  # no head may contain it, so the parser gives up
+                return
+        self._parse(data)
+
+    def _parse(self, data: bytes) -> None:
+        count = self._request_count
+        super().data_received(data)
+        if self._request_count != count:
+            self._is_head_over, self._body = True, self._messages[-1][1]
 
     def pause_writing(self) -> None:
         """Start checking that the client is reading, because some data is still unsent."""
@@ -197,14 +241,17 @@ class Connection(web.RequestHandler):
             self.log_exception(exc_info=exc)
         if request.writer.output_size > 0:
             raise ConnectionError("the response has already started")
-        return _closing_answer(MalformedRequest() if is_client_error else InternalError())
+        if not is_client_error:
+            return self._closing_answer(InternalError())
+        why = HeadersTooLarge() if self._is_too_large else MalformedRequest()
+        return self._closing_answer(why)
 
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
         """Send the response. For an unknown `Expect` header, send the documented error instead."""
         if isinstance(resp, web.HTTPExpectationFailed):
-            resp = _closing_answer(MalformedRequest())
+            resp = self._closing_answer(MalformedRequest())
         return await super().finish_response(request, resp, start_time)
 
     def log_exception(self, *_words: Any, **details: Any) -> None:
@@ -213,13 +260,12 @@ class Connection(web.RequestHandler):
         if isinstance(error, BaseException) and not isinstance(error, web.RequestPayloadError):
             log_exception("http: connection", error)
 
+    def _closing_answer(self, refusal: ApiError) -> web.StreamResponse:
+        response = self._answer_unread(refusal, bytes(self._head))
+        set_headers(response)
+        response.force_close()
+        return response
+
     def _close_without_request(self) -> None:
         if self._request_count == 0:
             self.force_close()
-
-
-def _closing_answer(refusal: InternalError | MalformedRequest) -> web.Response:
-    response = refuse(refusal)
-    set_headers(response)
-    response.force_close()
-    return response

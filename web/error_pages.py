@@ -1,18 +1,30 @@
 """HTML pages that browsers receive for errors. API clients receive JSON instead."""
 
+import re
+
 from aiohttp import web
 from yarl import URL
 
-from appliance.core.errors import ApiError, FormTooLarge, InternalError, Unavailable
-from appliance.http.request import ENVIRONMENT
+from appliance.core.errors import (
+    ApiError,
+    FormTooLarge,
+    HeadersTooLarge,
+    InternalError,
+    Unavailable,
+)
+from appliance.http.request import ENVIRONMENT, refuse
+from appliance.http.security_headers import page_headers
 from web.guest.responses import dead_link, language_of, page
 from web.middleware import SECURE, note_exception
 from web.portal.cookies import BOX, SESSION
 from web.portal.guard import find_living_session
 from web.portal.navigation import page_above
 from web.portal.responses import portal_page, problem_page, refusal_text
+from web.rendering import LANGUAGES, TEMPLATES
 
 _PORTAL = ("/portal/", "/test/portal/")
+_ACCEPT = re.compile(rb"^accept:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
+_COOKIE = re.compile(rb"^cookie:", re.IGNORECASE | re.MULTILINE)
 _SHOWN = {kind.status: kind for kind in (FormTooLarge, Unavailable)}
 
 
@@ -36,6 +48,25 @@ def error_page(request: web.Request, error: Exception) -> web.StreamResponse | N
         return kind and _failed(request, kind())
     note_exception(request, error)
     return _failed(request, InternalError())
+
+
+def refuse_unread(app: web.Application, refusal: ApiError, head: bytes) -> web.Response:
+    """Return the answer to a request that could not be read.
+
+    It is a page in all languages if the request's first bytes, `head`, are those of a browser. Some
+    browsers send their cookies before the Accept header, which then was not read.
+    """
+    accept = _ACCEPT.search(head)
+    if not (b"text/html" in accept[1] if accept else _COOKIE.search(head)):
+        return refuse(refusal)
+    text = (
+        app[TEMPLATES]
+        .get_template("unread.html")
+        .render(is_too_large=isinstance(refusal, HeadersTooLarge), languages=app[LANGUAGES].all())
+    )
+    headers = page_headers(style_src="'unsafe-inline'")  # the page contains nothing of the request
+    status = refusal.status
+    return web.Response(text=text, status=status, content_type="text/html", headers=headers)
 
 
 def _not_found(request: web.Request) -> web.Response:

@@ -3,6 +3,7 @@
 import argparse
 import errno
 import gc
+import io
 import logging
 import os
 import sys
@@ -39,6 +40,9 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
     Errors are printed without a traceback.
     """
     console = Console(SystemClock(), Tokens(), os.environ if environ is None else environ)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal in Latin-1 has no letters for Arabic names: show the rest.
+        sys.stdout.reconfigure(errors="replace")
     shown = logging.StreamHandler()
     shown.setFormatter(ConsoleLines(has_priority=stderr_is_journal(console.environ)))
     logging.basicConfig(handlers=[shown], level=logging.WARNING)

@@ -18,6 +18,7 @@ from appliance.box import Box
 from appliance.core.errors import (
     ApiError,
     BodyTooLarge,
+    HeadersTooLarge,
     HttpsRequired,
     InternalError,
     MethodNotAllowed,
@@ -73,6 +74,8 @@ _FORWARDED = (
     "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via",
     "CF-Connecting-IP", "True-Client-IP",
 )  # fmt: skip
+# Headers that aiohttp parses in a time that grows with the square of their length, or nearly so.
+_PARSED, _PARSED_MAX = ("Content-Type", "If-Match", "If-None-Match"), 1000
 _READING = frozenset({"GET", "HEAD"})
 _DRAIN_STEP_SECONDS = 0.01
 _DOCUMENTED = (NotFound, MethodNotAllowed, BodyTooLarge, Unavailable)
@@ -350,6 +353,8 @@ async def answer_everything(request: web.Request, handler: Handler) -> web.Strea
     try:
         if not request.app[HOSTS].allows(request.host):
             raise Misdirected  # noqa: TRY301 - converted to a response below
+        if any(len(request.headers.get(name, "")) > _PARSED_MAX for name in _PARSED):
+            raise HeadersTooLarge  # noqa: TRY301 - converted to a response below
         response = await handler(request)
     except ApiError as refusal:
         response = refuse(refusal)

@@ -32,6 +32,7 @@ from appliance.tls.certificates import Certificates
 from web.application import build_application
 from web.connection import Connection, ConnectionLimit, affordable_connections
 from web.duplicate import refuse_duplicate
+from web.error_pages import refuse_unread
 from web.listeners import CountedTls, Listening, accept_tls, listen, open_certificates
 from web.mdns import find_addresses, find_local_address, following
 from web.middleware import REQUESTS, SETUP_PATH
@@ -220,7 +221,8 @@ async def _accept_until_stopped(
     assert runner.server is not None  # noqa: S101 - set by `setup`
     proxies = box.settings.server.trusted_proxies
     limit = ConnectionLimit(affordable_connections(), proxies)
-    connection = partial(Connection, runner.server, limit)
+    unread = partial(refuse_unread, app)
+    connection = partial(Connection, runner.server, limit, unread)
     relay = RelayClient(box, directory.root)
     try:
         plain = await asyncio.get_running_loop().create_server(
@@ -233,12 +235,12 @@ async def _accept_until_stopped(
         listening.plain.listen(_BACKLOG)
         if listening.tls and certificates:
             uncounted = ConnectionLimit(sys.maxsize, proxies, per_address=sys.maxsize)
-            inner = partial(Connection, runner.server, uncounted)
+            inner = partial(Connection, runner.server, uncounted, unread)
             context = certificates.context
             servers.append(await accept_tls(listening.tls, inner, context, limit))
-            relay.start(lambda: CountedTls(inner(), context, limit), connection)
+            relay.start(lambda: CountedTls(inner(), context, limit))
         else:
-            relay.start(None, connection)
+            relay.start(None)
         gc.freeze()  # exclude the loaded code from garbage collection
         print(f"ready http://{in_url(listening.host)}:{listening.port}", flush=True)
         sd_notify(os.environ, "READY=1")

@@ -15,7 +15,6 @@ from appliance.backup.targets import (
     HEAD_BYTES,
     Target,
     TargetError,
-    ensure_sftp_key,
     open_target,
 )
 from appliance.clock import DAY_MS, Clock, ZoneDatabase
@@ -23,6 +22,7 @@ from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.files import read_json, write_json
 from appliance.core.settings import BackupSettings, Settings
+from appliance.core.ssh import ensure_key
 
 _RECORD = "last-copy.json"
 TRIAL_MS = 7 * DAY_MS
@@ -43,12 +43,6 @@ class CopyRecord:
 def read_copy_record(root: Path) -> CopyRecord:
     """Return the record of the box in `root`, or an empty record if it cannot be read."""
     return read_json(root / _RECORD, CopyRecord) or CopyRecord()
-
-
-def forget_relay_copies(root: Path) -> None:
-    """Forget the copies at the relay, because the box in `root` joined another relay."""
-    if read_copy_record(root).target == "relay:":
-        (root / _RECORD).unlink(missing_ok=True)
 
 
 class UnusableCopy(OperatorError):
@@ -96,7 +90,7 @@ class Copier:
     async def _run(self, *, must_try: bool) -> CopyRecord:
         backup, record, now = self.settings.backup, self._record(), self.clock.now()
         if backup.target.startswith("sftp:"):
-            ensure_sftp_key(self.directory)
+            ensure_key(self.directory.root)
         folder = catalogue.find_catalogue(self.directory, self.settings)
         path = folder / catalogue.read_record(self.directory.root).file
         header, size = archive.show_header(path), path.stat().st_size
@@ -172,13 +166,15 @@ def fetch_latest(
 
     If `source` ends with the name of a backup, that backup is copied. Raises TargetError if the
     target fails or does not contain the backup. Also raises it if the target has backups of several
-    venues and `source` does not name one of the backups.
+    venues and `source` does not name one of the backups. Raises OperatorError if there is too
+    little disk space.
     """
     address, wanted = split_source(source)
 
     async def fetch() -> Path:
         async with open_target(replace(settings, target=address), directory) as target:
             latest, size = await find_latest(target, address, {}, wanted)
+            require_room(directory, size, "the backup was not fetched")
             await target.get(latest, folder / latest, size)
         return folder / latest
 

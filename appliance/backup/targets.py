@@ -1,4 +1,4 @@
-"""The targets of backup copies: an SFTP server, S3-compatible storage, or the box's relay.
+"""The targets of backup copies: an SFTP server or S3-compatible storage.
 
 Functions import asyncssh and obstore when they need them, because an import at the top of this file
 would delay the start of the box.
@@ -18,15 +18,13 @@ from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.files import PART, atomic_write, make_folder
 from appliance.core.settings import BackupSettings, is_target
-from appliance.relay_access import BOX_USER, Access, access_file
+from appliance.core.ssh import connect, key_file
 
 if TYPE_CHECKING:
     import asyncssh
     from obstore.store import S3Store
 
 T = TypeVar("T")
-# An SFTP client, and a function that aborts its connection
-_Opened = tuple["asyncssh.SFTPClient", Callable[[], None]]
 log = logging.getLogger(__name__)
 
 _CONNECT_SECONDS = 30.0
@@ -36,7 +34,7 @@ HEAD_BYTES = 8192  # more than the longest header of a backup
 _BLOCK = 1 << 20
 _LIST_MAX = 4 << 20  # bytes of a target's list of files: the names, and _ENTRY bytes for each
 _ENTRY = 200
-_PINS, _KEY = "known_hosts", "sftp_key"  # names of files in secrets/
+_PINS = "known_hosts"  # in secrets/
 
 
 class TargetError(OperatorError):
@@ -52,11 +50,9 @@ def open_target(
     """
     if not is_target(settings.target):
         raise TargetError(
-            "this is not the address of a backup target. Use sftp://user@host/folder, "
-            "s3://bucket/folder?endpoint=https://host or relay:, without a password"
+            "this is not the address of a backup target. Use sftp://user@host/folder or "
+            "s3://bucket/folder?endpoint=https://host, without a password"
         )
-    if settings.target == "relay:":
-        return _open_relay(directory)
     url = urlsplit(settings.target)
     if url.scheme == "sftp":
         return _explaining(_open_sftp(url, settings, directory), url.hostname or "")
@@ -89,51 +85,6 @@ async def _explaining(opened: AbstractAsyncContextManager[T], host: str) -> Asyn
         raise TargetError(f"{host}: {reason}") from None
 
 
-def ensure_sftp_key(directory: DataDirectory) -> str:
-    """Return the box's public SSH key for `authorized_keys`, after creating it if it is missing."""
-    import asyncssh  # noqa: PLC0415 - see above
-
-    path = directory.root / "secrets" / _KEY
-    if not path.exists():
-        make_folder(path.parent)
-        key = asyncssh.generate_private_key("ssh-ed25519", comment="venuebox")
-        atomic_write(path, key.export_private_key())
-    return asyncssh.read_private_key(path).export_public_key().decode().strip()
-
-
-@asynccontextmanager
-async def _connect(
-    host: str, port: int, user: str, is_trusted: Callable[["asyncssh.SSHKey"], bool], **options: Any
-) -> AsyncIterator[_Opened]:
-    """Connect by SSH and start SFTP. Close both at the end of the block.
-
-    `is_trusted` must return whether to accept the server's host key.
-    """
-    import asyncssh  # noqa: PLC0415 - see above
-
-    class Client(asyncssh.SSHClient):
-        def validate_host_public_key(
-            self, host: str, addr: str, port: int, key: asyncssh.SSHKey
-        ) -> bool:
-            del host, addr, port
-            return is_trusted(key)
-
-    async with asyncio.timeout(_CONNECT_SECONDS):
-        connection = await asyncssh.connect(
-            host, port, client_factory=Client, username=user, config=None, keepalive_interval=15,
-            # By default asyncssh looks into the home, and fails where systemd or root closes it.
-            x509_trusted_cert_paths=[],
-            **{"known_hosts": ([], [], [])} | options,
-        )  # fmt: skip
-    try:
-        async with asyncio.timeout(_SMALL_SECONDS):
-            sftp = await connection.start_sftp_client()
-        yield sftp, connection.abort
-    finally:
-        connection.abort()  # `close` could wait for a server that no longer answers
-        await connection.wait_closed()
-
-
 @asynccontextmanager
 async def _open_sftp(
     url: SplitResult, settings: BackupSettings, directory: DataDirectory
@@ -146,7 +97,7 @@ async def _open_sftp(
     import asyncssh  # noqa: PLC0415 - see above
 
     secrets, host, port = directory.root / "secrets", url.hostname or "", url.port or 22
-    pins, key = secrets / _PINS, secrets / _KEY
+    pins, key = secrets / _PINS, key_file(directory.root)
     label = host if port == 22 else f"[{host}]:{port}"
     # A fingerprint may contain a plus sign, which `parse_qsl` decodes as a space.
     expected = dict(parse_qsl(url.query)).get("hostkey", "").replace(" ", "+")
@@ -164,43 +115,24 @@ async def _open_sftp(
         options["server_host_key_algs"] = "^ssh-ed25519"
     # A new machine does not have this file, so a restore there uses the user's own SSH keys.
     if key.exists():
-        options |= {"client_keys": [str(key)], "agent_path": None}
-    async with _connect(host, port, unquote(url.username or ""), is_trusted, **options) as opened:
+        options["client_keys"] = [str(key)]
+    async with asyncio.timeout(_CONNECT_SECONDS):
+        connection = await connect(
+            host, port, unquote(url.username or ""), is_trusted, keepalive_interval=15, **options
+        )
+    try:
         if shown and not expected:
             line = f"{label} {shown[0].export_public_key().decode().strip()}\n"
             make_folder(secrets)
             atomic_write(pins, (pins.read_bytes() if pins.exists() else b"") + line.encode())
             fingerprint = shown[0].get_fingerprint()
             log.warning("backup: host key %s of %s is trusted from now on", fingerprint, label)
-        yield _Sftp(*opened, unquote(url.path))
-
-
-@asynccontextmanager
-async def _open_relay(directory: DataDirectory) -> "AsyncIterator[Target]":
-    async with connect_relay(directory) as opened:
-        yield _Sftp(*opened, ".")
-
-
-@asynccontextmanager
-async def connect_relay(directory: DataDirectory) -> AsyncIterator[_Opened]:
-    """Connect to the relay that the box has joined, and sign in with the box's key for the relay.
-
-    Raises TargetError if the relay fails, while connecting or during the block. The block must set
-    its own deadlines.
-    """
-    import asyncssh  # noqa: PLC0415 - see above
-
-    access = Access.load(access_file(directory.root))
-    if access is None:
-        raise TargetError("this box has not joined a relay. Run venuebox relay join.")
-    relay = access.relay
-    connecting = _connect(
-        relay.host, relay.port, BOX_USER, relay.has_key, agent_path=None,
-        client_keys=[asyncssh.import_private_key(access.key)],
-        server_host_key_algs=["ssh-ed25519"],
-    )  # fmt: skip
-    async with _explaining(connecting, relay.host) as opened:
-        yield opened
+        async with asyncio.timeout(_SMALL_SECONDS):
+            sftp = await connection.start_sftp_client()
+        yield _Sftp(sftp, connection.abort, unquote(url.path))
+    finally:
+        connection.abort()  # `close` could wait for a server that no longer answers
+        await connection.wait_closed()
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +169,7 @@ class _Sftp:
             await self._sftp.makedirs(self._folder, exist_ok=True)
             async for entry in self._sftp.scandir(self._folder):
                 name = str(entry.filename)
-                left -= len(name) + _ENTRY
-                if left < 0:
-                    raise TargetError("the folder contains too many files for a backup target")
+                left = _spend(left, name)
                 if name.endswith(SUFFIX):
                     found[name] = entry.attrs.size or 0
         return found
@@ -320,22 +250,25 @@ class _S3:
     _store: "S3Store"
 
     async def list(self) -> dict[str, int]:
+        found, left = dict[str, int](), _LIST_MAX
         async with asyncio.timeout(_SMALL_SECONDS):
-            found = await self._store.list_with_delimiter_async()
-        objects: Any = found["objects"]
-        return {one["path"]: one["size"] for one in objects if one["path"].endswith(SUFFIX)}
+            async for page in self._store.list():
+                for entry in page:
+                    name = entry["path"]
+                    left = _spend(left, name)
+                    if name.endswith(SUFFIX) and "/" not in name:
+                        found[name] = entry["size"]
+        return found
 
     async def put(self, path: Path, size: int) -> None:
         async with asyncio.timeout(_deadline(size)):
             await self._store.put_async(path.name, path, max_concurrency=2)
 
     async def get(self, name: str, path: Path, size: int) -> None:
-        async with asyncio.timeout(_SMALL_SECONDS):
-            found = await self._store.get_async(name)
         async with asyncio.timeout(_deadline(size)):
             with path.open("wb") as file:
-                async for block in found.stream(min_chunk_size=_BLOCK):
-                    file.write(memoryview(block)[: size - file.tell()])
+                async for block in self._read(name, size):
+                    file.write(block)
 
     async def delete(self, name: str) -> None:
         async with asyncio.timeout(_SMALL_SECONDS):
@@ -346,12 +279,29 @@ class _S3:
 
         async with asyncio.timeout(_SMALL_SECONDS):
             try:
-                return bytes(await self._store.get_range_async(name, start=0, end=size))
+                return b"".join([block async for block in self._read(name, size)])
             except (FileNotFoundError, NotFoundError):
                 return None
 
+    async def _read(self, name: str, size: int) -> AsyncIterator[bytes]:
+        """Read the first `size` bytes of a file. A server that sends more is not read further."""
+        found = await self._store.get_async(name, options={"range": (0, size)})
+        async for block in found.stream(min_chunk_size=_BLOCK):
+            yield bytes(memoryview(block)[:size])
+            size -= len(block)
+            if size <= 0:
+                break
+
 
 Target = _Sftp | _S3
+
+
+def _spend(left: int, name: str) -> int:
+    """Return what is left of _LIST_MAX after a file. Raises TargetError if nothing is left."""
+    left -= len(name) + _ENTRY
+    if left < 0:
+        raise TargetError("the folder contains too many files for a backup target")
+    return left
 
 
 def _deadline(size: int) -> float:

@@ -3,6 +3,7 @@
 import argparse
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
@@ -230,8 +231,18 @@ def print_rows(arguments: argparse.Namespace, rows: Iterable[tuple[object, list[
 
 def print_answer(arguments: argparse.Namespace, described: object, text: str) -> int:
     """Print `described` as JSON with --json, otherwise `text`. Returns the exit status."""
-    print(json.dumps(described, ensure_ascii=False) if arguments.json else text)
+    print(json_text(described) if arguments.json else text)
     return 0
+
+
+def json_text(value: object) -> str:
+    """Return `value` as JSON. If stdout has no signs for some letters, they are escaped."""
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(value)
+    return text
 
 
 def read_argument(name: str) -> bytes:

@@ -1,7 +1,6 @@
 """`venuebox guest`: export or erase a guest's personal data (Moroccan law 09-08)."""
 
 import argparse
-import json
 
 from appliance import privacy
 from appliance.commands import console as cli
@@ -28,7 +27,7 @@ def run_export(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Print the guest's data as JSON. Works while the box runs."""
     with console.reading(console.directory(arguments), arguments.environment) as reader:
         data = privacy.export_guests(reader, _find(reader, arguments))
-    print(json.dumps(data, ensure_ascii=False))
+    print(cli.json_text(data))
     return 0
 
 

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 from appliance.commands.console import Commands, Console, add_command, add_group, read_argument
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
-from appliance.core.errors import OperatorError
+from appliance.core.edited_files import decode_edited
 from appliance.core.files import atomic_write
 from appliance.core.settings_file import settings_example
 from appliance.core.tokens import Keyring
@@ -58,10 +58,7 @@ def apply(arguments: argparse.Namespace, console: Console) -> int:
 
 def read_venue_file(name: str) -> str:
     """Return the text of the file. Raises OperatorError if it cannot be read or is not UTF-8."""
-    try:
-        return read_argument(name).decode()
-    except UnicodeDecodeError:
-        raise OperatorError(f"{name} is not UTF-8 text") from None
+    return decode_edited(read_argument(name), name)
 
 
 def found_unfurnished_box(directory: DataDirectory, console: Console) -> None:

@@ -8,6 +8,8 @@ import pwd
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from appliance.commands.console import Commands, Console, add_command, add_group
 from appliance.core.data_directory import DataDirectory, choose_data_directory
 from appliance.core.errors import OperatorError
 from appliance.core.files import acting_as, find_owner
+from appliance.core.settings import Settings, is_system_folder
 from appliance.release import REQUEST
 
 UNIT = Path("/etc/systemd/system/venuebox.service")
@@ -22,6 +25,7 @@ _UPDATE_PATH, _UPDATE_SERVICE = "venuebox-update.path", "venuebox-update.service
 BOOTED = Path("/run/systemd/system")  # exists if systemd is the init system, see sd_booted(3)
 _SCANNER_GROUPS = ("dialout", "input")
 _SYSTEM_USER = ("--system", "--no-create-home", "--shell", "/usr/sbin/nologin")
+_ESCAPED = {sign: f"\\x{ord(sign):02x}" for sign in " \"'\\;"} | {"%": "%%"}
 _HOMES = ("/home", "/root", "/run/user")
 _HOME_HIDDEN = "# Hide home directories from the service.\nProtectHome=yes\n"
 
@@ -43,10 +47,11 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     with acting_as(find_owner(directory.root)):  # read the files as the owner, not as root
         directory.refuse_links()
         directory.refuse_strangers()
-        backups = console.settings(directory).backup.directory
+        backups = _find_backups(console.settings(directory))
         if not arguments.print:
             directory.check()
     unit = make_unit(directory.root, arguments.user, program, backups)
+    units = {UNIT.name: unit} | make_update_units(directory.root, program)
     if arguments.print:
         print(unit, end="")
         return 0
@@ -65,8 +70,9 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
                 f"{user.pw_name} cannot access {path}. Move it to a place that all users can "
                 "read, such as /opt or /srv, or run the service under your own account with --user."
             )
+    _verify(units)
     _give_to(directory, user)
-    _write_units(unit, *make_update_units(directory.root, program))
+    _write_units(units)
     # A running service must be restarted for the new unit to take effect.
     for words in (
         ("daemon-reload",), ("enable", _UPDATE_PATH), ("restart", _UPDATE_PATH),
@@ -82,30 +88,66 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     return 0
 
 
+def _find_backups(settings: Settings) -> str:
+    """Return `backup.directory` without symbolic links, or "".
+
+    Raises OperatorError if it leads to a system folder, which the service must not write.
+    """
+    directory = settings.backup.directory
+    if not directory:
+        return ""
+    folder = Path(directory).resolve()
+    if is_system_folder(folder):
+        raise OperatorError(f"backup.directory leads to the system folder {folder}. Choose another")
+    return str(folder)
+
+
 def make_unit(data: Path, user: str, program: str, backups: str = "") -> str:
     """Return the text of the unit. `backups` is the setting `backup.directory`."""
     paths = [Path(each).resolve() for each in (data, program, backups or "/")]
     is_at_home = any(path.is_relative_to(home) for path in paths for home in _HOMES)
     return _template(UNIT.name).format(
-        data=_quoted(str(data)), user=user, program=_quoted(program), groups=_groups_line(),
+        data=_quoted(str(data)), argument=_argument(data), user=user, program=_quoted(program),
+        groups=_groups_line(),
         # With the minus prefix, the service starts even if the volume is not plugged in.
         backups=f"ReadWritePaths=-{_quoted(backups)}\n" if backups else "",
         home="" if is_at_home else _HOME_HIDDEN,
     )  # fmt: skip
 
 
-def _write_units(*texts: str) -> None:
-    for name, text in zip((UNIT.name, _UPDATE_PATH, _UPDATE_SERVICE), texts, strict=True):
+def make_update_units(data: Path, program: str) -> dict[str, str]:
+    """Return the units that let the portal request an update, by their names."""
+    service = _template(_UPDATE_SERVICE).format(program=_quoted(program), data=_argument(data))
+    path = _template(_UPDATE_PATH).format(request=_watched(data))
+    return {_UPDATE_PATH: path, _UPDATE_SERVICE: service}
+
+
+def _write_units(units: Mapping[str, str]) -> None:
+    for name, text in units.items():
         path = UNIT.with_name(name)
         path.write_text(text, "utf-8")
         path.chmod(0o644)  # the box must be able to read the update units, whatever the umask
 
 
-def make_update_units(data: Path, program: str) -> tuple[str, str]:
-    """Return the texts of the units that let the portal request an update."""
-    path = _template(_UPDATE_PATH).format(request=_watched(data))
-    service = _template(_UPDATE_SERVICE).format(program=_quoted(program), data=_quoted(str(data)))
-    return path, service
+def _verify(units: Mapping[str, str]) -> None:
+    """Let systemd read the units before they take the place of the old ones.
+
+    systemd only warns of a line that it ignores because it does not understand it. Without the line
+    of backup.directory, for example, the nightly backup would fail. Raises OperatorError with what
+    systemd says.
+    """
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [str(Path(folder, name)) for name in units]
+        for path, text in zip(paths, units.values(), strict=True):
+            Path(path).write_text(text, "utf-8")
+        done = _call(analyze, "verify", "--man=no", *paths)
+    if done.returncode or "ignoring" in done.stderr:
+        raise OperatorError(
+            f"systemd does not accept the unit, so nothing was changed: {done.stderr.strip()}"
+        )
 
 
 def _template(unit: str) -> str:
@@ -125,8 +167,13 @@ def _watched(data: Path) -> str:
 
 
 def _quoted(path: str) -> str:
-    """Escape a path for a systemd unit: spaces, backslashes and percent signs."""
-    return path.replace("\\", "\\\\").replace(" ", "\\x20").replace("%", "%%")
+    """Escape a path for a systemd unit, as in C (systemd.syntax(7)), and percent signs."""
+    return "".join(_ESCAPED.get(sign, sign) for sign in path)
+
+
+def _argument(path: Path) -> str:
+    """Escape a path for a command line in a systemd unit."""
+    return _quoted(str(path)).replace("$", "$$")
 
 
 def _may(user: pwd.struct_passwd, mode: int, path: str) -> bool:

@@ -7,10 +7,10 @@ for terminals, guests and the portal.
 import logging
 import tomllib
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import ClassVar
+from typing import Any, ClassVar
 
 _TABLE = tomllib.loads(resources.files("appliance").joinpath("refusals.toml").read_text("utf-8"))
 RULES: Mapping[str, tuple[str, str]] = _TABLE.pop("rules")
@@ -20,14 +20,16 @@ class ApiError(Exception):
     """An error response to an API request.
 
     `field` is the JSON path of the invalid member, or None. The other keyword arguments fill the
-    placeholders in the French and the English message.
+    placeholders in the French and the English message. `others` are further faults of the same
+    request, which pages show too.
     """
 
     status: ClassVar[int]
     code: ClassVar[str]
     french: ClassVar[str]
     english: ClassVar[str]
-    headers: ClassVar[dict[str, str]] = {}
+    headers: Mapping[str, str] = {}
+    others: tuple["ApiError", ...] = ()
 
     def __init_subclass__(cls) -> None:
         for name, value in _TABLE.get(cls.__name__, {}).items():
@@ -88,6 +90,10 @@ class InvalidGuests(ApiError): ...
 class GuestsOutOfRange(ApiError): ...
 
 
+class FewerThanArrived(GuestsOutOfRange):
+    """Staff set a number of guests that is lower than the number of guests who have arrived."""
+
+
 class CustomerNameRequired(ApiError): ...
 
 
@@ -143,6 +149,37 @@ def field_invalid(field: str, rule: str, **blanks: object) -> ValidationError:
     return ValidationError.of(field, Rule(french, english, blanks))
 
 
+class Faults:
+    """Collects the faults of a request, so that its sender hears of all of them at once."""
+
+    def __init__(self) -> None:
+        self._found: list[ApiError] = []
+
+    def read(self, parse: Callable[..., Any], *args: object) -> Any:
+        """Return `parse(*args)`. If it raises an ApiError, keep that and return None."""
+        try:
+            return parse(*args)
+        except ApiError as fault:
+            self.add(fault, *fault.others)
+            return None
+
+    def add(self, *faults: ApiError) -> None:
+        """Keep faults that nothing has raised."""
+        self._found += faults
+
+    def raise_all(self) -> None:
+        """Raise the first fault, with the others as its `others`. Do nothing if there is none."""
+        raise_faults(self._found)
+
+
+def raise_faults(faults: Iterable[ApiError]) -> None:
+    """Raise the first fault, with the others as its `others`. Do nothing if there is none."""
+    found = [*faults]
+    if found:
+        found[0].others = tuple(found[1:])
+        raise found[0]
+
+
 def check_length(value: str, field: str, longest: int) -> None:
     """Raise ValidationError for `field` if `value` is longer than `longest` characters."""
     if len(value) > longest:
@@ -157,6 +194,9 @@ def json_unreadable(rule: str, /, **blanks: object) -> UnreadableJson:
 
 class MalformedRequest(ValidationError):
     """The request is not valid HTTP."""
+
+
+class HeadersTooLarge(MalformedRequest): ...
 
 
 class InvalidWebhookUrl(ApiError): ...

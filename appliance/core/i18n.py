@@ -15,6 +15,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from babel import Locale
+from babel.core import get_global
 from babel.dates import format_date, format_skeleton
 from babel.lists import format_list
 from babel.messages.mofile import write_mo
@@ -179,3 +180,17 @@ def _parse_accepted(part: str) -> tuple[str, float]:
     except ValueError:
         weight = 0.0
     return tag.strip().partition("-")[0].lower(), weight
+
+
+def is_currency(code: str) -> bool:
+    """Whether `code` is the ISO 4217 code of a currency that some country uses today."""
+    return code in _currencies()
+
+
+@cache
+def _currencies() -> frozenset[str]:
+    used = get_global("territory_currencies").values()
+    return frozenset(
+        code for currencies in used for code, _, until, is_tender in currencies
+        if until is None and is_tender
+    )  # fmt: skip

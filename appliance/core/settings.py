@@ -1,8 +1,8 @@
 """Settings, read from `settings.toml` and `VENUEBOX_SECTION_NAME` environment variables."""
 
 import dataclasses
+import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
@@ -11,6 +11,7 @@ from typing import Any, get_type_hints
 from urllib.parse import parse_qsl, urlsplit
 
 from appliance.core.declared_settings import check_setting, checked, one_of, within
+from appliance.core.edited_files import decode_edited, parse_edited
 from appliance.core.errors import OperatorError
 from appliance.core.scanner_settings import ReaderSettings, parse_readers
 
@@ -61,9 +62,7 @@ def _is_https_or_empty(url: str) -> bool:
 
 
 def is_target(text: str) -> bool:
-    """Whether `text` is a valid `backup.target`: sftp://user@host/folder, s3://bucket or relay:."""
-    if text == "relay:":
-        return True
+    """Whether `text` is a valid `backup.target`: sftp://user@host/folder or s3://bucket."""
     try:
         url = urlsplit(text)
         options = dict(parse_qsl(url.query, strict_parsing=bool(url.query)))
@@ -82,6 +81,25 @@ def is_target(text: str) -> bool:
 def _is_path(text: str) -> bool:
     # The path is written to the systemd unit, where a line break would start another directive.
     return not text or (Path(text).is_absolute() and text.isprintable())
+
+
+_SYSTEM_FOLDERS = ("/", "/home", "/run", "/var", "/var/lib")
+_SYSTEM_TREES = (
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/root", "/sbin", "/sys",
+    "/usr", "/var/spool",
+)  # fmt: skip
+
+
+def is_system_folder(path: Path) -> bool:
+    """Whether the absolute `path` is a folder that a service must not be able to write."""
+    plain = Path(os.path.normpath(f"/{str(path).lstrip('/')}"))  # normpath keeps two slashes
+    if str(plain) in _SYSTEM_FOLDERS:
+        return True
+    return any(plain.is_relative_to(tree) for tree in _SYSTEM_TREES)
+
+
+def _is_backup_folder(text: str) -> bool:
+    return _is_path(text) and (not text or not is_system_folder(Path(text)))
 
 
 # settings.example.toml in this folder says what each setting means.
@@ -181,12 +199,14 @@ class DoorSettings:
 class BackupSettings:
     """Where and when backups are made."""
 
-    directory: str = checked("", "an absolute path such as /mnt/usb", _is_path)
+    directory: str = checked(
+        "", "an absolute path such as /mnt/usb, outside of system folders", _is_backup_folder
+    )
     hour: int = within(4, 0, 23)
     every_minutes: int = within(5, 0, 1440)
     target: str = checked(
         "",
-        "sftp://user@host/folder, s3://bucket/folder or relay:, without a password",
+        "sftp://user@host/folder or s3://bucket/folder, without a password",
         lambda text: not text or is_target(text),
     )
     target_key: str = ""
@@ -200,7 +220,6 @@ class UpdateSettings:
     url: str = checked(
         "", "an address such as https://example.com/venuebox.release", _is_https_or_empty
     )
-    from_relay: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,10 +284,10 @@ def read_settings(file: Path, environ: Mapping[str, str]) -> Settings:
     names the setting, the value and the allowed values.
     """
     try:
-        text = file.read_text("utf-8") if file.exists() else ""
-    except (OSError, UnicodeDecodeError) as error:
+        raw = file.read_bytes() if file.exists() else b""
+    except OSError as error:
         raise OperatorError(f"{file.name} cannot be read: {error}") from None
-    return parse_settings(text, environ, file.name)
+    return parse_settings(decode_edited(raw, file.name), environ, file.name)
 
 
 def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.toml") -> Settings:
@@ -276,12 +295,7 @@ def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.
 
     Raises OperatorError for the same reasons as `read_settings`.
     """
-    try:
-        document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # RecursionError: values nested too deeply
-        is_twice = str(error).startswith("Cannot declare")
-        hint = ". The file has this section already: write the settings there." if is_twice else ""
-        raise OperatorError(f"{name} cannot be read: {error}{hint}") from None
+    document = parse_edited(text, name)
     readers = parse_readers(document.pop("readers", []))
     for section in document:
         if section not in _SECTIONS:

@@ -7,15 +7,12 @@ so call it in a thread.
 
 import asyncio
 import contextlib
-import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from email.header import Header
 from email.headerregistry import Address
 from email.message import EmailMessage
-from email.policy import SMTP
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -29,8 +26,9 @@ from appliance.core.qr import qr_png
 from appliance.core.text import fold
 from appliance.database.connection import Reader
 from appliance.door.guest_pass import pass_text
+from appliance.email.smtp import start_message
 from appliance.environment import Environment
-from appliance.reservations.calendar_file import calendar_file
+from appliance.reservations.calendar_file import calendar_file, calendar_method
 from appliance.reservations.email_queue import (
     UNASKED,
     WITH_CALENDAR,
@@ -54,9 +52,6 @@ _NO_SENDER = Address("", "letters", "venuebox.invalid")
 # Pixels per module of the QR code. Emails show the image at half its size, so that it is sharp on
 # high-resolution screens too.
 _PASS_SCALE = 10
-_ADDRESS_DELIMITERS = re.compile(r'[()<>\[\]:;@\\,"=?]')
-_DISPLAY_NAME_MAX = 45  # UTF-8 bytes, which Base64 encodes as 60 characters
-_POLICY = SMTP.clone(cte_type="7bit", refold_source="none")
 _CONTROL_CATEGORIES = {"Cc", "Cs", "Zl", "Zp"}
 _BIDI_CONTROLS = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _FIRST_NAME_MAX = 40
@@ -139,16 +134,8 @@ class Composer:
         subject = self._texts({**values, "_": language.plain})[kind][0]
         _, values["heading"], values["intro"] = self._texts(values)[kind]
         sender, recipient = self.sender or _NO_SENDER, _parse_address(contents.email.recipient)
-        is_ascii = (sender.addr_spec + recipient.addr_spec).isascii()
-        # Use unencoded UTF-8 in the headers only if an address requires it, because the mail server
-        # must then support SMTPUTF8.
-        message = EmailMessage(policy=_POLICY.clone(utf8=not is_ascii))
+        message = start_message(sender, recipient, values["venue"], subject, contents.email.id)
         message["Date"] = datetime.fromtimestamp(contents.at / 1000, UTC)
-        message["From"] = Address(_display_name(values["venue"]), sender.username, sender.domain)
-        message["To"] = recipient
-        # Encoded here, because Python before 3.12.5 loses spaces where it folds a subject.
-        message.set_raw("Subject", Header(subject, header_name="Subject").encode())
-        message["Message-ID"] = f"<{contents.email.id}@{sender.domain}>"
         message["Auto-Submitted"] = "auto-generated"
         text, html = (self._templates.get_template(f"email.{end}") for end in ("txt", "html"))
         message.set_content(text.render(values))
@@ -302,20 +289,12 @@ def _add_picture(message: EmailMessage, contents: Contents, picture_id: str) -> 
 def _add_calendar(message: EmailMessage, contents: Contents, language: Language) -> None:
     file = calendar_file(
         contents.reservation, contents.venue, contents.hours, contents.zone, language,
-        contents.access_url,
+        contents.access_url, organizer=message["From"].addresses[0].addr_spec,
     )  # fmt: skip
+    method = calendar_method(contents.reservation)
     message.add_attachment(
-        file, subtype="calendar", filename="reservation.ics", params={"method": "PUBLISH"}
+        file, subtype="calendar", filename="reservation.ics", params={"method": method}
     )
-
-
-def _display_name(venue: str) -> str:
-    """Return the venue's name without address delimiters, cut to fit into one encoded word.
-
-    The delimiters would need quotes, which Python before 3.12.5 loses when it folds a long name.
-    """
-    name = " ".join(_ADDRESS_DELIMITERS.sub(" ", venue).split())
-    return name.encode()[:_DISPLAY_NAME_MAX].decode(errors="ignore").strip()
 
 
 def _parse_address(text: str | None) -> Address:

@@ -7,8 +7,10 @@ import re
 import socket
 import ssl
 from collections.abc import Iterator
+from email.header import Header
 from email.headerregistry import Address
 from email.message import EmailMessage
+from email.policy import SMTP
 
 import aiosmtplib
 
@@ -18,6 +20,9 @@ from appliance.core.settings import MailSettings
 from appliance.reservations.email_queue import SETTINGS_TROUBLE, Outcome
 
 _TRIAL_SECONDS = 15.0  # time limit for sending a test email
+_ADDRESS_DELIMITERS = re.compile(r'[()<>\[\]:;@\\,"=?]')
+_DISPLAY_NAME_MAX = 45  # UTF-8 bytes, which Base64 encodes as 60 characters
+_POLICY = SMTP.clone(cte_type="7bit", refold_source="none")
 _ENHANCED_CODE = re.compile(r"[245]\.\d{1,3}\.\d{1,3}(?!\d)")
 _AUTHENTICATION_REQUIRED = {530, 534, 535, 538}
 _SHUTTING_DOWN = 421
@@ -76,6 +81,20 @@ class SmtpSender:
             self.close()
             raise
 
+    async def try_out(self) -> None:
+        """Do all that comes before an email: connect, sign in, and announce the sender.
+
+        Raises Undelivered if the server does not accept it.
+        """
+        try:
+            with _smtp_errors():
+                sender = Address("", *split_address(self._settings.sender))
+                await self._open_envelope(sender)
+        except ValueError:
+            raise Undelivered(_settings("mail.host or mail.sender cannot be used")) from None
+        finally:
+            self.close()
+
     def close(self) -> None:
         """Send QUIT and close the connection without waiting for the reply, which is not needed."""
         client, self._client = self._client, None
@@ -86,7 +105,9 @@ class SmtpSender:
                 client.protocol.write(b"QUIT\r\n")
         client.close()
 
-    async def _open_envelope(self, sender: Address, recipient: Address) -> aiosmtplib.SMTP:
+    async def _open_envelope(
+        self, sender: Address, recipient: Address | None = None
+    ) -> aiosmtplib.SMTP:
         """Send the envelope, and return a connection that is ready for DATA.
 
         If the open connection fails, a new connection is used, because servers close idle
@@ -107,20 +128,49 @@ class SmtpSender:
         return client
 
 
-async def send_trial(settings: MailSettings, recipient: str, subject: str, text: str) -> Outcome:
+def start_message(
+    sender: Address, recipient: Address, venue: str, subject: str, id_: str
+) -> EmailMessage:
+    """Return a message with its addresses and subject, encoded so that every mail server takes it.
+
+    `venue` is shown as the sender's name. `id_` makes the Message-ID.
+    """
+    is_ascii = (sender.addr_spec + recipient.addr_spec).isascii()
+    # Use unencoded UTF-8 in the headers only if an address requires it, because the mail server
+    # must then support SMTPUTF8.
+    message = EmailMessage(policy=_POLICY.clone(utf8=not is_ascii))
+    message["From"] = Address(_display_name(venue), sender.username, sender.domain)
+    message["To"] = recipient
+    # Encoded here, because Python before 3.12.5 loses spaces where it folds a subject.
+    message.set_raw("Subject", Header(subject, header_name="Subject").encode())
+    message["Message-ID"] = f"<{id_}@{sender.domain}>"
+    return message
+
+
+def _display_name(venue: str) -> str:
+    """Return the venue's name without address delimiters, cut to fit into one encoded word.
+
+    The delimiters would need quotes, which Python before 3.12.5 loses when it folds a long name.
+    """
+    name = " ".join(_ADDRESS_DELIMITERS.sub(" ", venue).split())
+    return name.encode()[:_DISPLAY_NAME_MAX].decode(errors="ignore").strip()
+
+
+async def send_trial(
+    settings: MailSettings, recipient: str, venue: str, subject: str, text: str
+) -> Outcome:
     """Send a test email with these settings, and return the outcome within 15 s.
 
     Nothing is stored.
     """
     if not settings.host or not settings.sender:
         return _settings(_("mail.host or mail.sender is empty"))
-    message, server = EmailMessage(), SmtpSender(settings)
+    server = SmtpSender(settings)
     try:
-        message["From"] = Address("", *split_address(settings.sender))
-        message["To"] = Address("", *split_address(recipient))
-        message["Subject"] = subject
+        sender, to = (Address("", *split_address(each)) for each in (settings.sender, recipient))
+        id_ = email.utils.make_msgid("trial", sender.domain).strip("<>").partition("@")[0]
+        message = start_message(sender, to, venue, subject, id_)
         message["Date"] = email.utils.localtime()
-        message["Message-ID"] = email.utils.make_msgid("trial", "venuebox.invalid")
         message.set_content(text)
         async with asyncio.timeout(_TRIAL_SECONDS):
             await server.send(message)
@@ -135,16 +185,17 @@ async def send_trial(settings: MailSettings, recipient: str, subject: str, text:
 
 
 async def find_trouble(settings: MailSettings, within: float) -> str | None:
-    """Try to connect and sign in within `within` seconds. Return the error, or None on success."""
-    client = _new_client(settings, "localhost", None)
+    """Do all that comes before an email, within `within` seconds.
+
+    Return the error, or None on success.
+    """
     try:
-        with _smtp_errors():
-            async with asyncio.timeout(within):
-                await _connect(client)
+        async with asyncio.timeout(within):
+            await SmtpSender(settings).try_out()
     except Undelivered as undelivered:
         return undelivered.outcome.trouble
-    finally:
-        client.close()
+    except TimeoutError:
+        return _TOO_SLOW.trouble
     return None
 
 
@@ -189,13 +240,15 @@ async def _connect(client: aiosmtplib.SMTP) -> None:
         raise Undelivered(_settings("mail.host or mail.sender cannot be used")) from None
 
 
-async def _send_envelope(client: aiosmtplib.SMTP, sender: Address, recipient: Address) -> None:
-    """Send MAIL FROM and RCPT TO.
+async def _send_envelope(
+    client: aiosmtplib.SMTP, sender: Address, recipient: Address | None
+) -> None:
+    """Send MAIL FROM, and RCPT TO if there is a recipient.
 
     Unlike the library's `sendmail`, this sends no RSET if the server rejects one of the commands.
     Raises Undelivered if an address cannot be used.
     """
-    needs_utf8 = not (sender.addr_spec + recipient.addr_spec).isascii()
+    needs_utf8 = not (sender.addr_spec + (recipient.addr_spec if recipient else "")).isascii()
     if needs_utf8 and client.is_ehlo_or_helo_needed:
         with contextlib.suppress(aiosmtplib.SMTPHeloError):
             await client.ehlo()
@@ -204,7 +257,8 @@ async def _send_envelope(client: aiosmtplib.SMTP, sender: Address, recipient: Ad
     encoding, options = ("utf-8", ["SMTPUTF8"]) if needs_utf8 else ("ascii", [])
     try:
         await client.mail(sender.addr_spec, options=options, encoding=encoding)
-        await client.rcpt(recipient.addr_spec, encoding=encoding)
+        if recipient is not None:
+            await client.rcpt(recipient.addr_spec, encoding=encoding)
     except ValueError:
         raise Undelivered(Outcome("refused", "an address cannot be used")) from None
 

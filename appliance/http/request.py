@@ -244,6 +244,31 @@ def is_from_our_page(request: web.Request, base: str) -> bool:
     return "Cookie" not in request.headers
 
 
+def cookie_name(request: web.Request, kind: str) -> str:
+    """Return the name of one of the box's cookies: `__Host-venuebox-KIND`, and the port if any.
+
+    Browsers share cookies between the ports of a host, so without the port two boxes on one host
+    would overwrite each other's. `kind` is for example `session`.
+    """
+    port = request.host.rpartition(":")[2]
+    return f"__Host-venuebox-{kind}{f'-{port}' if port.isdecimal() else ''}"
+
+
+def read_cookie(request: web.Request, kind: str) -> str:
+    """Return the value of the box's cookie `kind`, or "" if there is none.
+
+    The cookies of a whole domain may be 64 KiB, which `request.cookies` takes 100 ms to parse.
+    """
+    begin = f"{cookie_name(request, kind)}="
+    for line in request.headers.getall("Cookie", ()):
+        at = line.find(begin)
+        while at >= 0:
+            if line[:at].endswith((";", "; ")) or at == 0:
+                return line[at + len(begin) :].partition(";")[0].strip()
+            at = line.find(begin, at + 1)
+    return ""
+
+
 # Client addresses
 
 BY_RELAY = "by relay"
@@ -266,11 +291,14 @@ def peer_of(request: web.Request, proxies: Networks) -> str:
     This is the address of the connection. If the connection comes from a trusted proxy, it is the
     last address in X-Forwarded-For that is not a trusted proxy's, or the first if all of them are.
     """
+    remote = request.remote or "unknown"
+    if not is_in(remote, proxies):
+        return remote
     # Read all lines of the header. The client's own line may be forged, and some proxies add a
     # separate line after it.
     lines = request.headers.getall("X-Forwarded-For", [])
     forwarded = [_address_in(part.strip()) for part in ",".join(lines).split(",")]
-    chain = [request.remote or "unknown", *(part for part in reversed(forwarded) if part)]
+    chain = [remote, *(part for part in reversed(forwarded) if part)]
     return next((address for address in chain if not is_in(address, proxies)), chain[-1])
 
 

@@ -15,13 +15,14 @@ _LINE_OCTETS = 75
 
 def calendar_file(
     reservation: Reservation, venue: Venue, hours: tuple[int, int] | None, zone: ZoneInfo,
-    language: Language, url: str,
+    language: Language, url: str, organizer: str = "",
 ) -> str:  # fmt: skip
     """Return an iCalendar file (with CRLF line endings) that contains a reservation as one event.
 
     `hours` is the result of `hours_of`; if it is None, the event lasts all day. `url` is the
-    guest's link. All files for a reservation have the same UID, so a file with a higher SEQUENCE
-    replaces the event in the guest's calendar.
+    guest's link, and `organizer` the address that an email with the file comes from. All files for
+    a reservation have the same UID, so a file with a higher SEQUENCE replaces the event in the
+    guest's calendar, or removes it (RFC 5546, section 3.2.5).
     """
     day, gettext, code = date.fromisoformat(reservation.date), language.gettext, ""
     if hours is None:
@@ -35,7 +36,7 @@ def calendar_file(
     description = "\n".join(filter(None, (reservation.table_name, party, code, url)))
     lines = [
         "BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//venuebox//guest//EN", "CALSCALE:GREGORIAN",
-        "METHOD:PUBLISH", "BEGIN:VEVENT",
+        f"METHOD:{calendar_method(reservation)}", "BEGIN:VEVENT",
         f"UID:{reservation.id}",
         f"DTSTAMP:{_utc(reservation.updated_at)}",
         f"SEQUENCE:{reservation.version}",
@@ -46,9 +47,15 @@ def calendar_file(
         f"LOCATION:{_text(location)}",
         f"DESCRIPTION:{_text(description)}",
         f"URL:{url}",
+        *([f"ORGANIZER;CN={_quoted(venue.name)}:mailto:{organizer}"] if organizer else ()),
         "END:VEVENT", "END:VCALENDAR",
     ]  # fmt: skip
     return "".join(_fold(line) + "\r\n" for line in lines)
+
+
+def calendar_method(reservation: Reservation) -> str:
+    """Return the method of the reservation's file, which an email also names in its part."""
+    return "CANCEL" if _STATES.get(reservation.status) == "CANCELLED" else "PUBLISH"
 
 
 def _utc(milliseconds: int) -> str:
@@ -59,6 +66,11 @@ def _text(value: str) -> str:
     """Format an iCalendar TEXT value: escape special characters and remove control characters."""
     lines = re.sub(r"([\\;,])", r"\\\1", re.sub(r"[^\S\r\n]", " ", value)).splitlines()
     return "\\n".join("".join(c for c in line if c.isprintable()) for line in lines)
+
+
+def _quoted(value: str) -> str:
+    """Format the value of an iCalendar parameter, which cannot contain a quotation mark."""
+    return f'"{"".join(c for c in value if c.isprintable() and c != chr(34))}"'
 
 
 def _fold(line: str) -> str:

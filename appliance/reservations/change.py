@@ -7,11 +7,10 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from appliance.api_keys import ApiKey
 from appliance.core.errors import (
     ChangedMeanwhile,
-    GuestsOutOfRange,
+    FewerThanArrived,
     NotFound,
     RateLimited,
     TableNotFound,
-    TableTaken,
     TooLateToCancel,
     WrongState,
     check_length,
@@ -21,15 +20,22 @@ from appliance.database.connection import Transaction
 from appliance.outbox import announce
 from appliance.reservations.email_queue import LANGUAGES, email_guest
 from appliance.reservations.model import (
+    FREEING_STATUSES,
     LAST_GENERATION,
     OPEN_STATUSES,
     Reservation,
     cancel_deadline,
 )
 from appliance.reservations.request import NOTES_MAX, check_customer
-from appliance.reservations.rows import add_history, get_reservation, is_held, update_reservation
+from appliance.reservations.rows import (
+    add_history,
+    free_tables,
+    get_reservation,
+    move_hold,
+    update_reservation,
+)
 from appliance.staff.audit_log import record_audit
-from appliance.venue.model import find_table
+from appliance.venue.model import check_seats, find_table
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -84,6 +90,8 @@ def _settle_request(
     if reservation.status != "requested":
         raise WrongState(state=reservation.status)
     update_reservation(tx, reservation_id, status=status)
+    if status in FREEING_STATUSES:
+        free_tables(tx, reservation)
     add_history(tx, reservation_id, what, actor)
     announce(tx, f"reservation.{status}", reservation_id)
     email_guest(tx, reservation_id, what)
@@ -138,6 +146,7 @@ def cancel(tx: Transaction, reservation_id: str, *, actor: str, notify: bool = T
     if reservation.status == "declined":
         raise WrongState(state=reservation.status)
     update_reservation(tx, reservation_id, status="cancelled", cancelled_at=tx.now)
+    free_tables(tx, reservation)
     add_history(tx, reservation_id, "cancelled", actor)
     announce(tx, "reservation.cancelled", reservation_id)
     if notify:
@@ -175,17 +184,17 @@ def amend_reservation(
     """Change the number of guests, the customer, the notes and the VIP flag.
 
     The guest's pass stays valid. Raises NotFound if the id is unknown; WrongState if the
-    reservation is cancelled, declined or completed; the errors of `check_amendment`; and
-    GuestsOutOfRange if `guests` exceeds the table's capacity (unless `over_capacity` is True) or is
-    less than the number of guests who have arrived.
+    reservation is cancelled, declined or completed; the errors of `check_amendment`;
+    FewerThanArrived if fewer guests are wanted than have arrived; and GuestsOutOfRange if the table
+    does not seat the new number of guests, unless `over_capacity` is True.
     """
     reservation = _get_open(tx, reservation_id)
     check_amendment(amendment)
+    if amendment.guests < reservation.arrived:
+        raise FewerThanArrived(field="guests", arrived=reservation.arrived)
     table = find_table(tx, reservation.table_id)
-    least = max(1, reservation.arrived)
-    most = table.capacity_max if table is not None else amendment.guests
-    if amendment.guests < least or (amendment.guests > most and not over_capacity):
-        raise GuestsOutOfRange(field="guests", capacity_min=least, capacity_max=most)
+    if table is not None and amendment.guests != reservation.guests and not over_capacity:
+        check_seats(table, amendment.guests, "guests")
     return _amend(tx, reservation, asdict(amendment), actor)
 
 
@@ -205,13 +214,13 @@ def _amend(
 
 
 def move_to_table(
-    tx: Transaction, reservation_id: str, table_id: str, *, actor: str
+    tx: Transaction, reservation_id: str, table_id: str, *, actor: str, over_capacity: bool = False
 ) -> Reservation:
     """Move the party to another table for the same evening and slot. The pass stays valid.
 
-    The new table may be unbookable or too small for the party. Raises TableNotFound if it does not
-    exist, TableTaken if it is held at that time, and NotFound and WrongState in the same
-    cases as `amend_reservation`.
+    The new table may be unbookable. Raises TableNotFound if it does not exist, TableTaken if it is
+    held at that time, GuestsOutOfRange if it does not seat the party (unless `over_capacity` is
+    True), and NotFound and WrongState in the same cases as `amend_reservation`.
     """
     reservation = _get_open(tx, reservation_id)
     table = find_table(tx, table_id)
@@ -219,8 +228,9 @@ def move_to_table(
         raise TableNotFound
     if table.id == reservation.table_id:
         return reservation
-    if is_held(tx, table_id, reservation.date, reservation.starts, reservation.ends):
-        raise TableTaken
+    move_hold(tx, reservation, table_id)
+    if not over_capacity:
+        check_seats(table, reservation.guests, "table")
     update_reservation(tx, reservation_id, table_id=table_id)
     add_history(
         tx, reservation_id, "moved", actor, **{"from": reservation.table_id, "to": table_id}

@@ -82,7 +82,7 @@ def parse_booking(body: Mapping[str, Any]) -> Booking:
     external_ref = _optional_text(body.get("externalRef"), "externalRef", REFERENCE_MAX)
     check_length(key, "idempotencyKey", REFERENCE_MAX)
     check_length(name, "customer.name", NAME_MAX)
-    if email is None:
+    if email is None or not isinstance(phone, str):
         _check_phone(phone, "customer.phone")
     language = body["customer"].get("language")
     if language is not None and language not in LANGUAGES:
@@ -122,15 +122,14 @@ def _parse_customer(customer: object) -> tuple[str, str | None, Any]:
         raise CustomerContactRequired(field="customer.email")
     if email is not None and not is_email(email):
         raise InvalidEmail(field="customer.email")
-    if email is not None and not _is_phone_text(phone):
+    if email is not None and isinstance(phone, str) and not _is_phone_text(phone):
         phone = None  # partners' feeds are full of "-" and "N/A"
     return clean_line(name), email, phone
 
 
-def _is_phone_text(phone: object) -> bool:
+def _is_phone_text(phone: str) -> bool:
     """Whether `phone` is worth keeping as text, though it may be no phone number."""
-    is_short = isinstance(phone, str) and len(phone) <= PHONE_MAX
-    return is_short and any(c.isdecimal() for c in str(phone))
+    return len(phone) <= PHONE_MAX and any(c.isdecimal() for c in phone)
 
 
 def is_visible(text: str) -> bool:

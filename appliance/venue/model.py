@@ -16,7 +16,13 @@ from typing import Any
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
-from appliance.core.errors import SlotNotOffered, SlotUnknown, VenueClosed, VenueInactive
+from appliance.core.errors import (
+    GuestsOutOfRange,
+    SlotNotOffered,
+    SlotUnknown,
+    VenueClosed,
+    VenueInactive,
+)
 from appliance.core.phone_numbers import country_of, find_numbers
 from appliance.database.connection import Reader, known
 
@@ -419,6 +425,13 @@ def find_table(reader: Reader, table_id: str) -> Table | None:
     """Return the table with this id, or None."""
     sql = f"SELECT {_TABLE_COLUMNS} FROM venue_table WHERE id = :id"  # noqa: S608
     return reader.one(_table, sql, {"id": table_id})
+
+
+def check_seats(table: Table, guests: int, field: str) -> None:
+    """Raise GuestsOutOfRange for `field` if the table does not seat so many guests."""
+    if not table.seats(guests):
+        capacities = {"capacity_min": table.capacity_min, "capacity_max": table.capacity_max}
+        raise GuestsOutOfRange(field=field, **capacities)
 
 
 def get_table(reader: Reader, table_id: str) -> Table:

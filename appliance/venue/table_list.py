@@ -1,6 +1,8 @@
-"""Parse table lists pasted into the portal. Each line is a table or a range such as T1-T12."""
+"""Parse table lists pasted into the portal or uploaded. A line is a table or a range as T1-T12."""
 
+import csv
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from appliance.core.errors import ValidationError, field_invalid
@@ -12,6 +14,8 @@ TABLES_MAX = 500
 _CAPACITY_MIN, _CAPACITY_MAX = 1, 4  # defaults for empty cells
 _COLUMNS = 6
 _DIGITS_MAX = 10
+_CELL_LINES = 10  # at most, of a row whose cells contain line breaks
+_SEPARATOR = re.compile("sep=([;,|\t])", re.IGNORECASE)
 _RANGE = re.compile(r"(\D*?)(\d{1,6})\s*(?:-|\.\.)\s*(\D*?)(\d{1,6})")
 # Folded
 _HEADINGS = frozenset({"number", "numero", "table", "n°", "no", "رقم", "الرقم", "الطاوله"})
@@ -31,16 +35,14 @@ class PastedTables:
 def parse_tables(text: str, taken: frozenset[str] = frozenset()) -> PastedTables:
     """Parse lines with the columns `number;name;fewest guests;most guests;type;minimum spend`.
 
-    Only the number is required. Columns are separated by semicolons, tabs or commas. If the first
-    line starts with a heading, it is skipped. The line `T1-T12;Booth` adds twelve tables named
-    `Booth 1` to `Booth 12`. `taken` contains the numbers of existing tables.
+    Only the number is required. Columns are separated by semicolons, tabs or commas, and may be
+    quoted as in CSV. If the first line starts with a heading, it is skipped. The line
+    `T1-T12;Booth` adds twelve tables named `Booth 1` to `Booth 12`. `taken` contains the numbers of
+    existing tables.
     """
     tables: list[Table] = []
     faults: list[tuple[int, str, ValidationError]] = []
-    for line, raw in enumerate(text.split("\n"), 1):
-        if not raw.strip():
-            continue
-        cells = _split_cells(raw)
+    for line, raw, cells in _rows(text):
         if not tables and not faults and fold(cells[0]) in _HEADINGS:
             continue
         try:
@@ -57,9 +59,32 @@ def parse_tables(text: str, taken: frozenset[str] = frozenset()) -> PastedTables
     return PastedTables(tuple(tables), tuple(faults))
 
 
-def _split_cells(raw: str) -> list[str]:
-    separator = next((sign for sign in ";\t" if sign in raw), ",")
-    cells = [" ".join(cell.strip().strip('"').split()) for cell in raw.split(separator)]
+def _rows(text: str) -> Iterator[tuple[int, str, list[str]]]:
+    """Yield each row as (number of its first line, text, cells). Blank rows are skipped.
+
+    A quoted cell may contain separators and line breaks. Each row has a separator of its own,
+    because people paste rows from different places, unless Excel's line `sep=` names one for all.
+    """
+    lines = text.split("\n")
+    named = _SEPARATOR.fullmatch(lines[0].strip())
+    line = 1 if named else 0
+    while line < len(lines):
+        ends = range(line + 1, min(line + _CELL_LINES, len(lines)) + 1)
+        rows = ("\n".join(lines[line:end]) for end in ends)
+        row = next((row for row in rows if row.count('"') % 2 == 0), lines[line])
+        if row.strip():
+            yield line + 1, row, _split_cells(row, named and named[1])
+        line += row.count("\n") + 1
+
+
+def _split_cells(row: str, separator: str | None) -> list[str]:
+    if row.count('"') % 2:  # a quotation mark that is not CSV's
+        row = row.replace('"', "")
+    unquoted = re.sub('"[^"]*"', "", row)
+    separator = separator or next((sign for sign in ";\t" if sign in unquoted), ",")
+    row = row.replace("\n", " ")
+    [split, *_] = csv.reader([row], delimiter=separator, skipinitialspace=True)
+    cells = [" ".join(cell.split()) for cell in split]
     while len(cells) > 1 and not cells[-1]:
         del cells[-1]
     return cells

@@ -6,14 +6,15 @@ The venue file and all edits in the portal use the same rules: `check_venue`, `c
 
 import json
 import re
-import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, TypeVar
 
 from appliance.clock import ZoneDatabase
-from appliance.core.errors import OperatorError, ValidationError, check_length, field_invalid
+from appliance.core.edited_files import parse_edited
+from appliance.core.errors import OperatorError, ValidationError, field_invalid, raise_faults
+from appliance.core.i18n import is_currency
 from appliance.core.phone_numbers import PHONE_MAX, is_phone
 from appliance.core.text import fold
 from appliance.venue.model import DAY_MINUTES, Slot, Table, Venue, interval, is_slot, minutes
@@ -63,81 +64,96 @@ UNFURNISHED = VenueFile(**{**_VENUE, "name": "venuebox", "slug": "venuebox", "st
 
 
 def check_venue(venue: Venue, zones: ZoneDatabase) -> None:
-    """Raise ValidationError for the first invalid field of a venue."""
-    if not venue.name.strip():
-        raise field_invalid("name", "a_name")
-    check_length(venue.name, "name", _VENUE_NAME_MAX)
-    if len(venue.slug) > _SLUG_MAX or not _SLUG.fullmatch(venue.slug):
-        raise field_invalid("slug", "slug")
-    for name, choices in (("status", STATUSES), ("reservation_mode", MODES)):
-        if getattr(venue, name) not in choices:
-            raise field_invalid(name, "among", allowed=", ".join(choices))
-    if not 1 <= venue.request_expiry_hours <= HOURS_MAX:
-        raise field_invalid("request_expiry_hours", "hours", longest=HOURS_MAX)
-    if not re.fullmatch("[A-Z]{3}", venue.currency):
-        raise field_invalid("currency", "currency")
-    if not is_slot(venue.evening_ends_at) or minutes(venue.evening_ends_at) > _LATEST_END:
-        raise field_invalid("evening_ends_at", "evening_end")
-    check_length(venue.address or "", "address", ADDRESS_MAX)
-    if venue.map_url is not None and not _MAP_URL.fullmatch(venue.map_url):
-        raise field_invalid("map_url", "map_url")
-    if venue.phone is not None and not _is_number(venue.phone):
-        raise field_invalid("phone", "phone", longest=PHONE_MAX)
-    _check_zone(venue.time_zone, zones)
+    """Raise ValidationError if fields of a venue are invalid."""
+    raise_faults(_venue_faults(venue, zones))
+
+
+def _venue_faults(venue: Venue, zones: ZoneDatabase) -> Iterator[ValidationError]:
+    ends, phone, map_url = venue.evening_ends_at, venue.phone, venue.map_url
+    for name, is_valid, rule, blanks in (
+        ("name", bool(venue.name.strip()), "a_name", {}),
+        ("name", len(venue.name) <= _VENUE_NAME_MAX, "at_most", {"longest": _VENUE_NAME_MAX}),
+        ("slug", len(venue.slug) <= _SLUG_MAX and _SLUG.fullmatch(venue.slug), "slug", {}),
+        ("status", venue.status in STATUSES, "among", {"allowed": ", ".join(STATUSES)}),
+        ("reservation_mode", venue.reservation_mode in MODES, "among",
+         {"allowed": ", ".join(MODES)}),
+        ("request_expiry_hours", 1 <= venue.request_expiry_hours <= HOURS_MAX, "hours",
+         {"longest": HOURS_MAX}),
+        ("currency", is_currency(venue.currency), "currency", {}),
+        ("evening_ends_at", is_slot(ends) and minutes(ends) <= _LATEST_END, "evening_end", {}),
+        ("address", len(venue.address or "") <= ADDRESS_MAX, "at_most", {"longest": ADDRESS_MAX}),
+        ("map_url", map_url is None or _MAP_URL.fullmatch(map_url), "map_url", {}),
+        ("phone", phone is None or _is_number(phone), "phone", {"longest": PHONE_MAX}),
+        ("time_zone", _is_zone(venue.time_zone, zones), "time_zone", {}),
+    ):  # fmt: skip
+        if not is_valid:
+            yield field_invalid(name, rule, **blanks)
+
+
+def _too_long(value: str, field: str, longest: int) -> Iterator[ValidationError]:
+    if len(value) > longest:
+        yield field_invalid(field, "at_most", longest=longest)
 
 
 def _is_number(phone: str) -> bool:
     return is_phone(phone) and _PHONE.fullmatch(fold(phone).strip()) is not None
 
 
-def _check_zone(name: str, zones: ZoneDatabase) -> None:
-    fault = field_invalid("time_zone", "time_zone")
-    if not _ZONE.fullmatch(name):
-        raise fault
+def _is_zone(name: str, zones: ZoneDatabase) -> bool:
     try:
-        zones.zone(name)
+        return bool(_ZONE.fullmatch(name) and zones.zone(name))
     except OperatorError:
-        raise fault from None
+        return False
 
 
 def check_table(table: Table, taken: Collection[str]) -> None:
-    """Raise ValidationError for the first invalid field of a table.
+    """Raise ValidationError if fields of a table are invalid.
 
     `taken` contains the numbers of the other tables, which must not be used again.
     """
+    raise_faults(_table_faults(table, taken))
+
+
+def _table_faults(table: Table, taken: Collection[str]) -> Iterator[ValidationError]:
     if fold(table.number) in map(fold, taken):
-        raise field_invalid("number", "number_taken", number=table.number)
+        yield field_invalid("number", "number_taken", number=table.number)
     for name, longest in (("number", _LABEL_MAX), ("name", NAME_MAX), ("type", _LABEL_MAX)):
         value = getattr(table, name)
         if not value.strip():
-            raise field_invalid(name, "table_texts")
-        check_length(value, name, longest)
+            yield field_invalid(name, "table_texts")
+        yield from _too_long(value, name, longest)
     for name, value, smallest, largest in (
         ("capacity_min", table.capacity_min, 1, CAPACITY_MAX),
         ("capacity_max", table.capacity_max, 1, CAPACITY_MAX),
         ("minimum_spend", table.minimum_spend, 0, SPEND_MAX),
     ):
         if not smallest <= value <= largest:
-            raise field_invalid(name, "whole_number_from", smallest=smallest, largest=largest)
-    if table.capacity_max < table.capacity_min:
-        raise field_invalid("capacity_max", "capacities")
+            yield field_invalid(name, "whole_number_from", smallest=smallest, largest=largest)
+    if 1 <= table.capacity_max < table.capacity_min:
+        yield field_invalid("capacity_max", "capacities")
 
 
 def check_slot(slot: Slot, others: Iterable[Slot]) -> None:
-    """Raise ValidationError for the first invalid field of a slot.
+    """Raise ValidationError if fields of a slot are invalid.
 
     The slot must not start at the same time as any of the `others` on the same weekday.
     """
+    raise_faults(_slot_faults(slot, others))
+
+
+def _slot_faults(slot: Slot, others: Iterable[Slot]) -> Iterator[ValidationError]:
     for name, value in (("start", slot.start), ("end", slot.end)):
         if not is_slot(value):
-            raise field_invalid(name, "time")
-    check_length(slot.name, "name", NAME_MAX)
+            yield field_invalid(name, "time")
+    if slot.end == slot.start:
+        yield field_invalid("end", "slot_end")
+    yield from _too_long(slot.name, "name", NAME_MAX)
     days = set(slot.days_of_week)
     if not days or not days <= _WEEK or len(days) < len(slot.days_of_week):
-        raise field_invalid("days", "a_day")
+        yield field_invalid("days", "a_day")
     for other in others:
         if other.start == slot.start and days & set(other.days_of_week):
-            raise field_invalid("start", "slot_taken", name=other.name, start=slot.start)
+            yield field_invalid("start", "slot_taken", name=other.name, start=slot.start)
 
 
 def check_evenings(
@@ -163,12 +179,7 @@ def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
 
     If a field is invalid, raises an OperatorError that names the field, its value and the rule.
     """
-    try:
-        document = tomllib.loads(text)
-    # tomllib raises ValueError for a syntax error, and also for a number that has more digits than
-    # Python will convert (4,300).
-    except (ValueError, RecursionError) as error:
-        raise OperatorError(f"the venue file is not valid TOML: {error}") from None
+    document = parse_edited(text, "the venue file")
     tables: list[Table] = []
     for path, members in _entries(document, "tables"):
         table = _read(Table, path, {"name": members.get("number"), **members}, **_TABLE)

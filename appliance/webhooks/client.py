@@ -1,27 +1,23 @@
-"""The HTTP client for webhooks: connect over verified TLS, send, and classify the outcome."""
+"""The HTTP client for webhooks: connect over verified TLS, send, and classify the outcome.
+
+A valid status line decides the outcome. Whatever is wrong with the response after it only closes
+the connection, and is noted beside the outcome.
+"""
 
 import asyncio
-import contextlib
 import errno
 import hashlib
 import hmac
+import re
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import Any, cast
+from typing import cast
 
-import aiohappyeyeballs
-import aiohttp
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.client_reqrep import ConnectionKey
-from aiohttp.connector import Connection
-from aiohttp.http import RawResponseMessage, StreamWriter
-from aiohttp.http_exceptions import HttpProcessingError
-from aiohttp.streams import StreamReader
-from multidict import CIMultiDict
+from httptools import HttpParserError, HttpResponseParser
 
 from appliance.webhooks.deliveries import Outcome
 from appliance.webhooks.url_policy import (
@@ -49,6 +45,10 @@ _UNREACHABLE = {
 }
 
 
+class NotHttp(Exception):
+    """The receiver sent something else than a valid status line."""
+
+
 def _code(error: Exception, phase: str) -> str:  # noqa: PLR0911 - a table of cases
     match error:
         case Blocked():
@@ -66,7 +66,7 @@ def _code(error: Exception, phase: str) -> str:  # noqa: PLR0911 - a table of ca
             return {DNS: DNS_TEMP, CONNECT: CONN_TIMEOUT}.get(phase, "timeout")
         case ConnectionRefusedError():
             return "conn_refused"
-        case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError() | ConnectionError():
+        case ConnectionError():
             return "reset"
         case OSError():
             return _UNREACHABLE.get(error.errno or 0, "failed")
@@ -74,10 +74,10 @@ def _code(error: Exception, phase: str) -> str:  # noqa: PLR0911 - a table of ca
 
 
 @lru_cache(maxsize=8)  # responses within one second have the same Date header
-def _instant(date: str) -> int | None:
+def _instant(date: bytes) -> int | None:
     """Parse a Date header as ms since 1970. Return None if it is empty or invalid."""
     try:
-        return int(parsedate_to_datetime(date).timestamp()) * 1000
+        return int(parsedate_to_datetime(date.decode("latin-1")).timestamp()) * 1000
     except (ValueError, OverflowError):
         return None
 
@@ -166,12 +166,13 @@ Connect = Callable[[Sequence[IpAddress], int], Awaitable[socket.socket]]
 
 USER_AGENT = "venuebox-webhooks/1"
 EXCERPT_MAX = 1024
+_HEAD_MAX = 64 * 1024
 _BODY_MAX = 16 * 1024  # after a longer response, the connection is closed
-_BLOCK = 4096
-_INFORMATIONAL_MAX = 16
-_NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=None)  # `Client.post` limits the time
+_STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?: [^\r\n]*)?\r?")
+_EMPTY_LINE = re.compile(rb"\n\r?\n")
+_SWITCHING_PROTOCOLS = 101
 _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
-_NEXT_ADDRESS_SECONDS = 0.25  # delay before the next address is tried in parallel
+_NEXT_ADDRESS_SECONDS = 0.5
 
 # How far from the receiver each error occurs (0: at the receiver). If all addresses fail, the error
 # with the smallest number is reported. "No route" (5) is therefore reported only if no attempt got
@@ -186,14 +187,14 @@ _DISTANCES = {
 class Budgets:
     """Time limits for an attempt, in seconds. The interface defines `total` (section 6.3).
 
-    `connect` covers TCP only, not DNS or TLS. `drain` covers reading the response body.
+    `connect` covers TCP only, not DNS or TLS. `drain` covers what follows the status line. A
+    connection may be idle for `idle` seconds.
     """
 
     total: float = 10.0
     connect: float = 4.0
     drain: float = 1.0
-    # Seconds that a connection may be idle. aiohttp closes it within twice this time.
-    idle: float = 2.0
+    idle: float = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +205,17 @@ class Request:
     body: bytes
 
 
-_FAILURES = (OSError, Blocked, aiohttp.ClientError, HttpProcessingError)
+@dataclass(slots=True)
+class _Attempt:
+    """How far an attempt has come, and the connection that it uses, if any."""
+
+    phase: str = GUARD
+    connection: "_Connection | None" = None
+    address: str | None = None
+
+    def use(self, connection: "_Connection") -> "_Connection":
+        self.phase, self.connection, self.address = WAIT, connection, connection.address
+        return connection
 
 
 class Client:
@@ -214,13 +225,9 @@ class Client:
     """
 
     def __init__(
-        self,
-        receiver: TargetUrl,
-        guard: EgressGuard | None,
-        connect: Connect,
-        trust: Trust,
-        budgets: Budgets,
-    ) -> None:
+        self, receiver: TargetUrl, guard: EgressGuard | None,
+        connect: Connect, trust: Trust, budgets: Budgets,
+    ) -> None:  # fmt: skip
         """If `guard` is None, the receiver is in this process and `connect` needs no address."""
         self.receiver = receiver
         self._guard = guard
@@ -228,20 +235,12 @@ class Client:
         self._trust = trust
         self._budgets = budgets
         self._loop = asyncio.get_running_loop()
-        self._headers = {
-            "Host": receiver.authority,
-            "User-Agent": USER_AGENT,
-            "Accept": "*/*",
-            "Accept-Encoding": "identity",
-            "Content-Type": "application/json",
-        }
-        self._request_line = f"POST {receiver.target} HTTP/1.1"
-        self._connector = _Connector(self._dial, budgets.idle)
-        self._key = ConnectionKey(
-            host=receiver.host, port=receiver.port, is_ssl=receiver.secure, ssl=True,
-            proxy=None, proxy_auth=None, proxy_headers_hash=None,
-        )  # fmt: skip
-        self._in_use = 0
+        self._head = (
+            f"POST {receiver.target} HTTP/1.1\r\nHost: {receiver.authority}\r\n"
+            f"User-Agent: {USER_AGENT}\r\nAccept: */*\r\nAccept-Encoding: identity\r\n"
+            "Content-Type: application/json\r\n"
+        )
+        self._idle: list[_Connection] = []
         self._closed = False
         known = None if receiver.address is None else [receiver.address]
         self.addresses: Sequence[IpAddress] | None = known
@@ -253,249 +252,265 @@ class Client:
         return known is not None and all(reach_of(each) is not Reach.PUBLIC for each in known)
 
     def text(self, request: Request) -> bytes:
-        """Return the bytes that `post` sends for `request`, for the delivery log."""
-        lines = [f"{name}: {value}\r\n" for name, value in self._headers_of(request).items()]
-        return f"{self._request_line}\r\n{''.join(lines)}\r\n".encode() + request.body
+        """Return the bytes that `post` sends for `request`."""
+        lines = "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
+        length = f"Content-Length: {len(request.body)}\r\n\r\n"
+        return (self._head + lines + length).encode() + request.body
 
     async def post(self, request: Request) -> Outcome:
         """Send `request` within the total time limit. Return every failure as an outcome.
 
-        If the receiver responds, the outcome depends only on the status code. Errors while the
-        response body is read are ignored.
+        If a valid status line arrives, the outcome depends only on the status code.
         """
-        call = _Call(self._key)
-        started = self._loop.time()
-        self._in_use += 1
+        attempt, answer = _Attempt(), None
         try:
-            try:
-                async with asyncio.timeout(self._budgets.total) as limit:
-                    message, body = await self._send(request, call)
-            except _FAILURES as error:
-                phase = GUARD if isinstance(error, Blocked) else call.phase
+            async with asyncio.timeout(self._budgets.total) as limit:
+                answer = await self._ask(self.text(request), attempt)
+                if not answer.end.done():
+                    soon = self._loop.time() + self._budgets.drain
+                    limit.reschedule(min(soon, limit.when() or soon))
+                    await answer.end
+        except (OSError, Blocked, NotHttp) as error:
+            if answer is None:
+                phase = GUARD if isinstance(error, Blocked) else attempt.phase
                 code = "timeout" if limit.expired() else _code(error, phase)
-                return Outcome(phase, code, remote_address=call.remote_address)
-            remaining = started + self._budgets.total - self._loop.time()
-            excerpt = await self._read(body, max(0.0, min(remaining, self._budgets.drain)))
-            call.release()
-            return Outcome(
-                DONE,
-                "delivered" if message.code // 100 == 2 else f"http_{message.code}",
-                message.code,
-                call.remote_address,
-                _printable(excerpt),
-                receiver_time=_instant(message.headers.get("Date", "")),
-            )
+                return Outcome(phase, code, remote_address=attempt.address)
         finally:
-            call.close()
-            self._in_use -= 1
-            if self._closed:
-                await self.close()
+            self._release(attempt.connection)
+        status, at, told = answer.status, _instant(answer.date), answer.describe()
+        code = "delivered" if status // 100 == 2 else f"http_{status}"
+        return Outcome(DONE, code, status, attempt.address, told, receiver_time=at)
 
     async def close(self) -> None:
         """Close idle connections now, and busy connections after their response."""
         self._closed = True
-        if not self._in_use:
-            await self._connector.close(abort_ssl=True)
+        for connection in self._idle:
+            connection.wake()
+            connection.transport.abort()
+        await asyncio.sleep(0)  # the event loop closes the sockets
 
-    def _headers_of(self, request: Request) -> CIMultiDict[str]:
-        length = {"Content-Length": str(len(request.body))}
-        return CIMultiDict(self._headers | dict(request.headers) | length)
+    async def _ask(self, request: bytes, attempt: _Attempt) -> "_Answer":
+        """Send the request. Return the answer as soon as its status line has arrived.
 
-    async def _send(
-        self, request: Request, call: "_Call"
-    ) -> tuple[RawResponseMessage, StreamReader]:
-        while True:
-            try:
-                return await self._exchange(request, call)
-            except aiohttp.ClientConnectionError:
-                # The receiver closed the reused connection while it was idle, so use another
-                # connection.
-                if call.dialled or call.connection is None or call.connection.heard:
-                    raise
-                call.close()
-
-    async def _exchange(
-        self, request: Request, call: "_Call"
-    ) -> tuple[RawResponseMessage, StreamReader]:
-        """Send the request. Return the response's head and its unread body.
-
-        Does not use aiohttp's `ClientSession`, which would add redirects, cookies and timers.
+        If the receiver closes an idle connection without an answer, send it on a new one.
         """
-        call.pooled = await self._connector.connect(cast("Any", call), [], _NO_TIMEOUT)
-        call.connection = connection = cast("_Connection", call.pooled.protocol)
-        connection.expect_response(call)
-        writer = StreamWriter(connection, self._loop)
-        await writer.write_headers(self._request_line, self._headers_of(request))
-        await writer.write_eof(request.body)
-        message, body = await connection.read()
-        while message.code < 200:
-            if message.code == 101:  # 101 means "switching protocols"
-                raise aiohttp.ClientError
-            message, body = await connection.read()
-        return message, body
+        while self._idle:
+            idle = self._idle.pop()
+            if idle.wake():
+                try:
+                    return await attempt.use(idle).ask(request)
+                except OSError:
+                    if idle.heard:
+                        raise
+                    break
+        return await attempt.use(await self._dial(attempt)).ask(request)
 
-    async def _read(self, body: StreamReader, seconds: float) -> bytes:
-        """Return the first KiB of the body.
-
-        Read up to 16 KiB, because the connection can be reused only if the body was read to its
-        end.
-        """
-        if body.is_eof():
-            return body.read_nowait(EXCERPT_MAX)
-        excerpt, size = b"", 0
-        with contextlib.suppress(*_FAILURES):
-            async with asyncio.timeout(seconds):
-                while size <= _BODY_MAX and (block := await body.read(_BLOCK)):
-                    excerpt += block[: EXCERPT_MAX - len(excerpt)]
-                    size += len(block)
-        return excerpt
-
-    async def _dial(self, call: "_Call") -> ResponseHandler:
+    async def _dial(self, attempt: _Attempt) -> "_Connection":
         """Connect to an address that the guard permits. Use TLS for https."""
-        call.dialled = True
-        receiver = self.receiver
-        call.phase = DNS if receiver.address is None else GUARD
+        receiver, trust = self.receiver, self._trust
+        attempt.phase = DNS if receiver.address is None else GUARD
         addresses = await self._guard.addresses(receiver) if self._guard else ()
-        self.addresses, call.phase = addresses, CONNECT
-        context = await self._trust() if receiver.secure else None
+        self.addresses, attempt.phase = addresses, CONNECT
+        context = await trust() if receiver.secure else None
         async with asyncio.timeout(self._budgets.connect):
             sock = await self._connect(addresses, receiver.port)
         if receiver.secure:  # the handshake has no time limit of its own, only the total limit
-            call.phase = TLS
+            attempt.phase = TLS
+        name = receiver.host if receiver.secure else None
         transport, connection = await self._loop.create_connection(
-            lambda: _Connection(self._loop),
-            sock=sock,
-            ssl=context,
-            server_hostname=receiver.host if receiver.secure else None,
+            _Connection, sock=sock, ssl=context, server_hostname=name
         )
-        if isinstance(self._trust, PinnedCertificate):
+        if isinstance(trust, PinnedCertificate):
             tls = transport.get_extra_info("ssl_object")
             try:
-                self._trust.check(tls and tls.getpeercert(binary_form=True))
+                trust.check(tls and tls.getpeercert(binary_form=True))
             except OSError:
                 transport.abort()
                 raise
         return connection
 
-
-@dataclass(slots=True, eq=False)
-class _Call:
-    """The progress of one attempt. aiohttp's connector reads `connection_key` and `proxy`."""
-
-    connection_key: ConnectionKey
-    proxy: None = None
-    phase: str = GUARD
-    dialled: bool = False
-    pooled: Connection | None = None
-    connection: "_Connection | None" = None
-
-    def release(self) -> None:
-        """Return the connection to the pool, which keeps it if the whole response was read."""
-        if self.pooled is not None and self.connection is not None:
-            self.connection.call = None
-            self.pooled.release()
-
-    def close(self) -> None:
-        """Close the connection, unless it was released."""
-        if self.pooled is not None:
-            self.pooled.close()
-
-    @property
-    def remote_address(self) -> str | None:
-        return self.connection.remote_address if self.connection is not None else None
+    def _release(self, connection: "_Connection | None") -> None:
+        """Keep the connection for the next request, if it can be used again, or close it."""
+        if connection is None:
+            return
+        if not self._closed and connection.rest(self._budgets.idle):
+            self._idle.append(connection)
+        else:
+            connection.transport.abort()
 
 
-class _Connector(aiohttp.BaseConnector):
-    """Pools the connections that `dial` opens. aiohttp itself does not resolve names or connect."""
+class _Connection(asyncio.Protocol):
+    """A connection to a receiver.
 
-    def __init__(self, dial: Callable[[_Call], Awaitable[ResponseHandler]], idle: float) -> None:
-        super().__init__(limit=0, keepalive_timeout=idle)
-        self._dial = dial
-
-    async def _create_connection(self, req: Any, *_: object) -> ResponseHandler:
-        return await self._dial(req)
-
-
-class _Connection(ResponseHandler):
-    """A connection that accepts at most 16 informational (1xx) responses per request.
-
-    `heard` is True if data has arrived since the last request was sent.
+    `answer` is that to the request under way, or None while idle. `heard` tells whether any byte
+    of it has arrived.
     """
 
+    transport: asyncio.Transport
+    address: str | None = None
+    answer: "_Answer | None" = None
     heard = False
-    call: "_Call | None" = None  # None while idle
-    remote_address: str | None = None
-    _informational = 0
+    _alarm: asyncio.TimerHandle | None = None
+
+    async def ask(self, request: bytes) -> "_Answer":
+        """Send a request. Return the answer at its status line.
+
+        Raises OSError if the connection is closed before, and NotHttp if there is no status line.
+        """
+        self.answer = answer = _Answer()
+        self.heard = False
+        self.transport.write(request)
+        await answer.status_line
+        return answer
+
+    def rest(self, seconds: float) -> bool:
+        """Be idle for at most `seconds`. Return False if the connection cannot be used again."""
+        answer, self.answer = self.answer, None
+        if answer is None or not answer.is_whole or self.transport.is_closing():
+            return False
+        self._alarm = asyncio.get_running_loop().call_later(seconds, self.transport.abort)
+        return True
+
+    def wake(self) -> bool:
+        """Be idle no longer. Return False if the connection was closed meanwhile."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        return not self.transport.is_closing()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
+        self.transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
-        self.remote_address = peer[0] if peer else None
-
-    def expect_response(self, call: _Call) -> None:
-        """Prepare for the response to the next request."""
-        call.connection, call.phase = self, WAIT
-        self.call, self.heard, self._informational = call, False, 0
-        self.set_response_params(read_until_eof=True, auto_decompress=False, read_bufsize=_BLOCK)
+        self.address = peer[0] if peer else None
 
     def data_received(self, data: bytes) -> None:
-        if self.call is None:
-            self.abort()  # unsolicited data would be taken for the response to the next request
-            return
         self.heard = True
-        # Parse the head first: a parse error in the body would discard a head in the same data.
-        head, end, body = data.partition(b"\r\n\r\n")
-        super().data_received(head + end)
-        if body:
-            super().data_received(body)
+        if self.answer is not None:
+            self.answer.feed(data)
+        else:  # it would be taken for the answer to the next request
+            self.transport.abort()
 
-    def feed_data(self, data: Any, size: int = 0) -> None:
-        self._informational += data[0].code < 200
-        if self._informational <= _INFORMATIONAL_MAX:
-            super().feed_data(data, size)
-        elif self.exception() is None:
-            self.set_exception(HttpProcessingError(message="too many informational responses"))
-            if self.transport is not None:
-                self.transport.abort()
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.answer is not None:
+            self.answer.cut(exc or ConnectionResetError())
+
+
+class _Answer:
+    """The answer to one request, as it arrives. httptools calls the methods `on_…`.
+
+    `status_line` is done when `status` is known, and `end` when nothing more needs to be read. If
+    the answer `is_whole`, the connection can then be used again.
+    """
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.status_line: asyncio.Future[None] = loop.create_future()
+        self.end: asyncio.Future[None] = loop.create_future()
+        self.status = 0
+        self.date = b""
+        self.is_whole = False
+        self._unread = b""  # what has arrived before a whole status line
+        self._parser: HttpResponseParser | None = None
+        self._room = _HEAD_MAX
+        self._excerpt = b""
+        self._fault = "an incomplete head"
+
+    def feed(self, data: bytes) -> None:
+        """Read more of the answer."""
+        if self.end.done():
+            self.is_whole = False  # there must be one answer to one request
+            return
+        if self._parser is None:
+            self._unread += data
+            if not self._read_status_line():
+                return
+            data, self._parser = self._unread, HttpResponseParser(self)
+            _settle(self.status_line)
+        self._room -= len(data)
+        try:
+            self._parser.feed_data(data)
+        except HttpParserError as error:
+            self._fault, self._room = str(error), -1
+        if self._room < 0:
+            _settle(self.end)
+
+    def cut(self, error: Exception) -> None:
+        """Note that nothing more will arrive because of `error`."""
+        _settle(self.status_line, error)
+        _settle(self.end)
+
+    def describe(self) -> str | None:
+        """Return the start of the body for display, and what is wrong with the answer."""
+        note = f"answered {self.status}, but with: {self._fault}" if self._fault else ""
+        return "\n".join(filter(None, (_printable(self._excerpt), note))) or None
+
+    def on_message_begin(self) -> None:
+        self.is_whole = False  # a second answer may follow the first
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if name.lower() == b"date":
+            self.date = value
+
+    def on_headers_complete(self) -> None:
+        self._room, self._fault = _BODY_MAX, ""
+
+    def on_body(self, body: bytes) -> None:
+        self._excerpt += body[: EXCERPT_MAX - len(self._excerpt)]
+
+    def on_message_complete(self) -> None:
+        if self._parser is not None and not self.end.done():
+            self.is_whole, self._parser = self._parser.should_keep_alive(), None
+            _settle(self.end)
+
+    def _read_status_line(self) -> bool:
+        """Skip informational answers (1xx). Return True once a final status line has arrived."""
+        while (end := self._unread.find(b"\n")) >= 0:
+            found = _STATUS_LINE.fullmatch(self._unread, 0, end)
+            self.status = int(found[1]) if found else 0
+            if self.status >= 200:
+                return True
+            if self.status in {0, _SWITCHING_PROTOCOLS}:
+                self.cut(NotHttp())
+                return False
+            head = _EMPTY_LINE.search(self._unread, end)
+            if head is None:
+                break
+            self._room -= head.end()
+            self._unread = self._unread[head.end() :]
+        if len(self._unread) > self._room:
+            self.cut(NotHttp())
+        return False
+
+
+def _settle(future: asyncio.Future[None], error: Exception | None = None) -> None:
+    """Set the future's result, unless it has one or was cancelled because the time is over."""
+    if error is not None and not future.done():
+        future.set_exception(error)
+    elif not future.done():
+        future.set_result(None)
 
 
 async def connect_directly(addresses: Sequence[IpAddress], port: int) -> socket.socket:
-    """Try the addresses at most 0.25 s apart, and return the first connection established.
+    """Return a connection to the first address that accepts one. All but the last have 0.5 s each.
 
-    If all addresses fail, raises the OSError that occurred closest to the receiver (see
-    `_DISTANCES`).
+    If all fail, raises the OSError that occurred closest to the receiver (see `_DISTANCES`).
     """
-    infos = [
-        (_FAMILIES[each.version], socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (str(each), port))
-        for each in addresses
-    ]
-    failures = _Failures()
-    try:
-        return await aiohappyeyeballs.start_connection(
-            infos,
-            happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS,
-            loop=cast("asyncio.AbstractEventLoop", failures),
-        )
-    except OSError as error:
-        raise min(failures.seen, key=_distance, default=error) from None
+    failures = []
+    for address in addresses:
+        is_last = address is addresses[-1]
+        sock = socket.socket(_FAMILIES[address.version], socket.SOCK_STREAM)
+        sock.settimeout(0)
+        try:
+            async with asyncio.timeout(None if is_last else _NEXT_ADDRESS_SECONDS):
+                await asyncio.get_running_loop().sock_connect(sock, (str(address), port))
+        except BaseException as failure:
+            sock.close()
+            if not isinstance(failure, OSError):
+                raise
+            failures.append(failure)
+        else:
+            return sock
+    raise min(failures, key=_distance)
 
 
 def _distance(failure: OSError) -> int:
     return _DISTANCES.get(failure.errno or 0, 4)
-
-
-class _Failures:
-    """Replaces the event loop in aiohappyeyeballs, and collects the connection failures.
-
-    The library itself combines different failures into one OSError without an errno.
-    """
-
-    def __init__(self) -> None:
-        self.seen: list[OSError] = []
-
-    async def sock_connect(self, sock: socket.socket, address: tuple[str, int]) -> None:
-        try:
-            await asyncio.get_running_loop().sock_connect(sock, address)
-        except OSError as failure:
-            self.seen.append(failure)
-            raise

@@ -5,11 +5,11 @@ import asyncio
 import logging
 import os
 import signal
-import tomllib
 from dataclasses import replace
 from pathlib import Path
 
 from appliance.commands.console import Console, read_argument
+from appliance.core.edited_files import decode_edited, parse_edited
 from appliance.core.errors import OperatorError
 from appliance.core.i18n import load_languages
 from appliance.core.scanner_settings import ReaderSettings, parse_readers
@@ -53,9 +53,10 @@ def read_bridge_settings(file: Path) -> tuple[ReaderSettings, ...]:
     Raises OperatorError if the file is unreadable or invalid, or configures no scanner.
     """
     try:
-        document = tomllib.loads(file.read_text("utf-8")) if file.exists() else {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raw = file.read_bytes() if file.exists() else b""
+    except OSError as error:
         raise OperatorError(f"{file.name} cannot be read: {error}") from None
+    document = parse_edited(decode_edited(raw, file.name), file.name)
     for name in document.keys() - {"readers"}:
         raise OperatorError(
             f"unknown section [{name}] in {file.name}. A bridge has only [[readers]]."

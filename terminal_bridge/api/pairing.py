@@ -20,7 +20,6 @@ from appliance.door.terminals import (
     revoke_terminal,
 )
 from appliance.door.verdict import LANGUAGES
-from appliance.environment import Environment
 from appliance.http.rate_limit import RateLimit
 from appliance.http.request import (
     CALLER_OF,
@@ -31,7 +30,7 @@ from appliance.http.request import (
     read_object,
 )
 from appliance.venue.model import find_tonight, get_venue
-from terminal_bridge.api.protocol import authenticate, cookie_name, parse_flag
+from terminal_bridge.api.protocol import authenticate, keep_token, parse_flag
 
 # After five wrong attempts by all devices together, the open pairing codes stop working
 # (appliance/door/terminals.py). The limit per device is lower, so that one device alone cannot
@@ -40,7 +39,6 @@ _TRIES_PER_DEVICE = 3
 _OFFER_SECONDS = 600.0
 _PAIRING_CODE = re.compile(r"[0-9]{8}")
 _PAIRING_SECRET = re.compile(r"[A-Za-z0-9_-]{43}")  # a secret has 256 bits
-_A_YEAR = 365 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +87,7 @@ async def pair(request: web.Request) -> web.Response:
     if not pairing.cookie:
         return answer({"token": token, **data})
     response = answer(data)
-    keep_token(response, environment, token)
+    keep_token(request, response, token)
     return response
 
 
@@ -112,19 +110,13 @@ def parse_pairing(body: dict[str, Any]) -> PairingRequest:
     return PairingRequest(code, (name or "").strip() or None, language, cookie, is_typed)
 
 
-def keep_token(response: web.Response, environment: Environment, token: str) -> None:
-    """Store the token in a cookie that scripts cannot read. An empty token deletes the cookie."""
-    name, max_age = cookie_name(environment), _A_YEAR if token else 0
-    response.set_cookie(name, token, max_age=max_age, secure=True, httponly=True, samesite="Strict")
-
-
 async def unpair(request: web.Request) -> web.Response:
     """`POST /unpair`: revoke this terminal and its token."""
     terminal = await authenticate(request)
     environment = request[ENVIRONMENT]
     await environment.database.write(revoke_terminal, terminal.id, actor=f"terminal:{terminal.id}")
     response = answer({"unpaired": terminal.id})
-    keep_token(response, environment, "")
+    keep_token(request, response, "")
     return response
 
 

@@ -31,8 +31,10 @@ from appliance.http.request import (
     ENVIRONMENT,
     RECHECK_AUTHORISATION,
     answer,
+    cookie_name,
     is_from_our_page,
     parse_instant,
+    read_cookie,
     read_object,
 )
 from appliance.reservations.model import Reservation
@@ -45,6 +47,7 @@ SCANS_MAX = 500
 _SCAN_ID = re.compile(r"[A-Za-z0-9._~-]{1,64}")
 _RESULT = re.compile(r"[a-z_]{1,40}")
 _VERSION_MAX = 200
+_A_YEAR = 365 * 24 * 3600
 _SAFE_METHODS = frozenset({"GET", "HEAD"})
 _TOKEN_LENGTH = len("term_") + 64
 encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -81,19 +84,39 @@ def identify(request: web.Request, environment: Environment, role: str = "scan")
     if terminal is None:
         raise TerminalNotPaired
     if terminal.revoked_at is not None:
-        raise TerminalRevoked if "Authorization" in request.headers else BrowserRevoked
+        if "Authorization" in request.headers:
+            raise TerminalRevoked
+        refusal = BrowserRevoked()
+        # Clear-Site-Data would also delete the cookies of other boxes on this host.
+        refusal.headers = {**refusal.headers, "Set-Cookie": _forget_token(request)}
+        raise refusal
     if not terminal.may(role):
         raise RoleMissing(role=role)
     return terminal
 
 
-def cookie_name(environment: Environment) -> str:
-    """Return the name of the environment's cookie.
+def keep_token(request: web.Request, response: web.Response, token: str) -> None:
+    """Store the token in a cookie that scripts cannot read. An empty token deletes the cookie.
 
-    Each environment has its own cookie name, because the environments share a host and a browser
-    sends a `__Host-` cookie to every path on that host.
+    Each environment has its own cookie, because a browser sends a `__Host-` cookie to every path
+    on its host.
     """
-    return f"__Host-venuebox-terminal{'' if environment.name == 'live' else '-test'}"
+    name = cookie_name(request, _cookie_kind(request[ENVIRONMENT]))
+    response.set_cookie(
+        name, token, max_age=_A_YEAR if token else 0, secure=True, httponly=True, samesite="Strict"
+    )
+
+
+def _forget_token(request: web.Request) -> str:
+    """Return the Set-Cookie header that deletes the token's cookie."""
+    response = web.Response()
+    keep_token(request, response, "")
+    (cookie,) = response.cookies.values()
+    return cookie.OutputString()
+
+
+def _cookie_kind(environment: Environment) -> str:
+    return "terminal-test" if environment.name == "test" else "terminal"
 
 
 def _read_token(request: web.Request, environment: Environment) -> str | None:
@@ -108,7 +131,7 @@ def _read_token(request: web.Request, environment: Environment) -> str | None:
         token = token.strip()
         is_token = scheme.lower() == "bearer" and len(token) == _TOKEN_LENGTH
         return token if is_token and token.startswith("term_") else None
-    token = request.cookies.get(cookie_name(environment), "")
+    token = read_cookie(request, _cookie_kind(environment))
     if request.method in _SAFE_METHODS or is_from_our_page(request, environment.links.base):
         return token or None
     return None

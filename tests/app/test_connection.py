@@ -63,6 +63,62 @@ def test_what_is_no_http_gets_the_documented_error_body_and_not_its_own_words(se
     assert "X-Content-Type-Options: nosniff" in headers
 
 
+def cookies(size):
+    """Cookie headers of other sites of the same domain, that many bytes in all."""
+    return b"".join(b"Cookie: c%02d=" % n + b"x" * 4000 + b"\r\n" for n in range(size // 4013))
+
+
+def page_head(path):
+    accept = b"Accept: text/html,*/*"
+    return b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + accept
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("path", [b"/trust", b"/door", b"/portal/sign-in", b"/access/nothing"])
+@pytest.mark.parametrize("header", [b"Cookie: a=" + b"x" * 65_000 + b"\r\n", cookies(64_000)])
+def test_the_cookies_of_a_whole_domain_are_accepted(serving, path, header):
+    status, _, body = send(serving.port, page_head(path) + b"\r\n" + header + b"\r\n")
+
+    assert status.partition(" ")[2][:3] in {"200", "303", "404"}
+    assert b"<html" in body
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("header", [b"Cookie: a=" + b"x" * 66_000 + b"\r\n", cookies(68_300)])
+def test_more_than_64_kb_of_headers_are_431_as_a_page_to_a_browser(serving, header):
+    as_page = send(serving.port, page_head(b"/me") + b"\r\n" + header + b"\r\n")
+    late = send(serving.port, HEAD + header + b"Accept: text/html\r\n\r\n")
+    as_json = send(serving.port, HEAD + b"Accept: */*\r\n" + header + b"\r\n")
+
+    assert "431" in late[0]
+    assert b"<html" in late[2]
+    assert "431" in as_page[0]
+    assert b'<section lang="ar" dir="rtl">' in as_page[2]
+    assert b"/static/" not in as_page[2]  # it would be refused too
+    assert "431" in as_json[0]
+    assert json.loads(as_json[2])["code"] == "VALIDATION_ERROR"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    "header", [b"Content-Type: a/b;" + b"c=d;" * 10_000, b"If-None-Match: " + b'"a",' * 10_000]
+)
+def test_a_header_that_takes_long_to_parse_is_refused_before_it_is_parsed(serving, header):
+    head = b"POST /portal/setup HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    status, _, body = send(serving.port, head + b"Content-Length: 0\r\n" + header + b"\r\n\r\n")
+
+    assert "431" in status
+    assert json.loads(body)["code"] == "VALIDATION_ERROR"
+
+
+@pytest.mark.process
+def test_a_browser_gets_a_page_for_a_malformed_request(serving):
+    status, _, body = send(serving.port, page_head(b"/trust") + b"\r\nBad name: 1\r\n\r\n")
+
+    assert "400" in status
+    assert b'<section lang="fr"' in body
+
+
 @pytest.mark.process
 @pytest.mark.parametrize("path", ["/v1/venue", "/terminal/v1/me", "/test/outbox"])
 @pytest.mark.parametrize(

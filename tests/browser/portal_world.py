@@ -26,6 +26,11 @@ class PortalWorld:
         self.secret = ""  # cookie of the latest session, for `make bench`
         self._numbers = count(1)
 
+    @property
+    def session_cookie(self) -> str:
+        """The name of the cookie that holds the session."""
+        return f"__Host-venuebox-session-{self.box.url.rpartition(':')[2]}"
+
     async def desk(self, role: str = "owner", language: str = "fr", **options: Any) -> Page:
         """Return an empty page of a browser that is signed in."""
         name = f"Yasmine {next(self._numbers)}"
@@ -33,7 +38,7 @@ class PortalWorld:
         self.secret = session.secret
         page = await self.stranger(language, **options)
         # Browsers treat loopback like https: they send Secure cookies.
-        cookie = {"name": "__Host-venuebox-session", "value": self.secret, "secure": True}
+        cookie = {"name": self.session_cookie, "value": self.secret, "secure": True}
         await page.context.add_cookies([{**cookie, "url": "https://127.0.0.1/"}])
         return page
 

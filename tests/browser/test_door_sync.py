@@ -155,7 +155,7 @@ async def test_a_guest_whose_answer_is_lost_is_welcome_counted_once_and_can_be_t
 
     assert await phone.scan(await door.pass_of(guest)) == "checked_in"
     assert await phone.page.is_hidden("#verdict-offline")  # the box has decided
-    assert await door.rows("SELECT result, admitted FROM scan") == [("checked_in", 3)]
+    assert await door.rows("SELECT result, admitted FROM scan_log") == [("checked_in", 3)]
     await phone.undo()
     await answer_again(phone)
     await phone.is_synced()
@@ -182,7 +182,7 @@ async def test_a_page_that_was_loaded_anew_meanwhile_asks_the_same_once_more(doo
     await phone.is_ready()
 
     assert await phone.scan(text) == "checked_in"
-    assert await door.rows("SELECT count(*) FROM scan") == [(1,)]
+    assert await door.rows("SELECT count(*) FROM scan_log") == [(1,)]
     await answer_again(phone)
     await phone.is_synced()
     assert await door.are_in(guest, 2)
@@ -282,3 +282,50 @@ async def test_a_revoked_phone_says_how_many_the_box_never_heard_of(door):
 
     await phone.page.wait_for_selector("#pairing:not([hidden])", timeout=60_000)
     assert "2" in await phone.page.inner_text("#pair-problem")
+
+
+async def test_a_phone_whose_browser_deleted_its_scans_says_how_many_are_missing_until_it_is_read(
+    door,
+):
+    guest = await door.guest(guests=3)
+    text = await door.pass_of(guest)
+    phone = await door.phone()
+    await phone.lose_box()
+    assert await phone.scan(text) == "checked_in"
+    session = await phone.context.new_cdp_session(phone.page)
+    await phone.page.goto("about:blank")
+    await session.send(
+        "Storage.clearDataForOrigin",
+        {"origin": door.url, "storageTypes": "indexeddb,cache_storage,service_workers"},
+    )
+    await phone.page.unroute("**/terminal/v1/**")
+
+    for _ in range(2):  # until it is read
+        await phone.open()
+        await phone.page.wait_for_selector("#missing-sheet[open]")
+        assert "3" in await phone.page.inner_text("#missing-text")
+
+    await phone.page.click("#missing-ok")
+    await phone.page.reload()
+    await phone.is_ready()
+    assert await phone.page.is_hidden("#missing-sheet")
+    assert await door.are_in(guest, 0)
+
+
+async def test_scans_that_were_sent_are_not_missing(door):
+    guest = await door.guest()
+    text = await door.pass_of(guest)
+    phone = await door.phone()
+    await phone.lose_box()
+    assert await phone.scan(text) == "checked_in"
+
+    await phone.page.reload()  # they wait
+    await phone.page.wait_for_selector("#bar:not([hidden])")
+    assert await phone.page.is_hidden("#missing-sheet")
+    await phone.find_box()
+    await phone.is_synced()
+    await phone.page.reload()
+    await phone.is_ready()
+
+    assert await phone.page.is_hidden("#missing-sheet")
+    assert await door.are_in(guest, 2)

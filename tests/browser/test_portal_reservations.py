@@ -134,7 +134,7 @@ async def test_the_free_tables_follow_the_hour_and_what_is_refused_keeps_the_nam
     await page.select_option("#new-table", table_id("T1"))
     await page.fill("[name=customer_phone]", "12")
     await page.keyboard.press("Enter")
-    await page.wait_for_selector(".problem:focus")
+    await page.wait_for_selector("[name=customer_phone][aria-invalid]:focus")
     assert await page.input_value("[name=customer_name]") == "Karim"
     assert await page.input_value("[name=slot]") == "22:00"
 

@@ -209,7 +209,7 @@ async def test_an_app_is_added_asked_for_and_replaced_by_a_recovery_code(portal)
     codes = await page.locator("#recovery-codes code").all_inner_texts()
     assert len(codes) == 10
 
-    portal.box.clock.machine.advance(60)
+    portal.box.clock.advance(60)
     stranger = await portal.stranger("ar", viewport=PHONE)
     for kind in ("code", "recovery"):
         await stranger.context.clear_cookies()
@@ -254,29 +254,29 @@ async def test_a_phone_is_paired_and_revoked_by_keyboard(portal):
 async def test_what_is_typed_in_another_form_of_the_page_stays_when_one_is_saved(portal):
     page = await portal.desk()
     await page.goto("/portal/venue/rules")
-    await page.fill("[name=phone]", "+212 524 00 00 00")
+    await page.fill("[name=phone]", "+212 5 24 00 00 00")
     await page.fill("[name=dressCode]", "Tenue élégante")
 
     for saved in ("policies", "rules"):
         async with page.expect_navigation():
-            await page.click(f"main form[action$='/{saved}'] button")
+            await page.click(f"main form[action$='/{saved}'] button:not([type=button])")
 
-        assert await page.input_value("[name=phone]") == "+212 524 00 00 00"
+        assert await page.input_value("[name=phone]") == "+212 5 24 00 00 00"
         assert await page.input_value("[name=dressCode]") == "Tenue élégante"
     await page.reload()
-    assert await page.input_value("[name=phone]") == "+212 524 00 00 00"
+    assert await page.input_value("[name=phone]") == "+212 5 24 00 00 00"
 
 
 async def test_what_was_refused_stays_when_another_form_of_the_page_is_sent(portal):
     page = await portal.desk()
     await page.goto("/portal/box")
     await page.fill("[name=host]", "smtp.example.com")  # but no sender
-    async with page.expect_navigation():
-        await page.click("form[action='/portal/box/mail'] button")
+    await page.click("form[action='/portal/box/mail'] button")
+    await page.wait_for_selector("[name=sender][aria-invalid]")
 
     await page.fill("[name=recipient]", "yasmine@example.com")
-    async with page.expect_navigation():
-        await page.click("form[action^='/portal/box/test-letter'] button")
+    await page.click("form[action^='/portal/box/test-letter'] button")
+    await page.wait_for_selector("main p.problem")
 
     assert await page.input_value("[name=host]") == "smtp.example.com"
 

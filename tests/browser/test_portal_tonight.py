@@ -56,7 +56,7 @@ async def look_at(page, reservation):
 
 
 async def save(page):
-    await page.click("#drawer form[action$='/amend'] button")
+    await page.click("#drawer form[action$='/amend'] button:not([type=button])")
 
 
 async def shown(page):
@@ -196,7 +196,7 @@ async def test_a_session_that_ended_elsewhere_shows_nothing_more(portal):
 
 @pytest.mark.parametrize("language", ["fr", "ar"])
 async def test_on_a_phone_the_board_begins_with_the_present_slot(portal, language):
-    portal.box.clock.machine.set("2026-11-22T19:00:00Z")  # a Sunday, with a brunch slot
+    portal.box.clock.set("2026-11-22T19:00:00Z")  # a Sunday, with a brunch slot
     page = await tonight(portal, language=language, viewport=PHONE, has_touch=True)
     await page.wait_for_function("() => document.querySelector('.board-frame').scrollLeft !== 0")
 
@@ -213,7 +213,7 @@ async def test_on_a_phone_the_board_begins_with_the_present_slot(portal, languag
 @pytest.mark.parametrize("language", ["fr", "ar"])
 async def test_on_a_phone_the_party_of_a_whole_evening_stays_in_view(portal, language):
     party = await portal.box.guest(slot=None)
-    portal.box.clock.machine.set("2026-11-21T22:30:00Z")
+    portal.box.clock.set("2026-11-21T22:30:00Z")
     page = await tonight(portal, language=language, viewport=PHONE, has_touch=True)
     await page.wait_for_function("() => document.querySelector('.board-frame').scrollLeft !== 0")
 

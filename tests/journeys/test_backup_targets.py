@@ -5,23 +5,24 @@ import json
 import re
 import socket
 import subprocess
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
-import asyncssh
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from appliance.backup.copies import read_copy_record
 from appliance.backup.recovery_key import find_recovery_key
-from appliance.backup.targets import TargetError, ensure_sftp_key, open_target
+from appliance.backup.targets import TargetError, open_target
 from appliance.core.data_directory import DataDirectory
-from appliance.relay_access import Access, RelayAddress, access_file
+from appliance.core.ssh import ensure_key
 from tests.conftest import with_settings
 from tests.journeys.backup_servers import KEY_ID, SECRET, an_s3_server, an_sftp_server
 from tests.journeys.box_process import PROGRAM, BoxProcess, clean_environ, found_box, venuebox
 from tests.journeys.partner_side import calling
-from tests.journeys.relay_process import RelayProcess
 from tests.ports import held_port
 from tests.promises.leaping_time import LeapingTime
 
@@ -58,7 +59,7 @@ def sftp(founded, tmp_path):
     """An SFTP server that knows the box's key."""
     with held_port() as port:
         server = an_sftp_server(tmp_path / "sshd", port)
-        server.authorized.write_text(ensure_sftp_key(DataDirectory(founded.data)) + "\n")
+        server.authorized.write_text(ensure_key(founded.data) + "\n")
         with server.running():
             yield Elsewhere(server.url, {}, server)
 
@@ -70,15 +71,7 @@ def s3():
         yield Elsewhere(f"s3://backups/houses/riad?endpoint={endpoint}", environ, endpoint)
 
 
-@pytest.fixture
-def relay(founded, tmp_path):
-    """The disk of the relay that the box has joined."""
-    with RelayProcess(tmp_path / "relay", "127.0.0.1", log=tmp_path / "relay.log") as server:
-        venuebox("relay", "join", server.invite("box.example"), data=founded.data)
-        yield Elsewhere("relay:", {}, server)
-
-
-@pytest.fixture(params=["sftp", "s3", "relay"])
+@pytest.fixture(params=["sftp", "s3"])
 def elsewhere(request):
     return request.getfixturevalue(request.param)
 
@@ -125,11 +118,7 @@ async def test_a_running_box_copies_each_backup_and_a_new_machine_is_made_of_the
         elsewhere.server.admit_user(home / ".ssh" / "id_ed25519")
         elsewhere.environ["HOME"] = str(home)
     key = find_recovery_key(DataDirectory(founded.data)).text
-    if elsewhere.url == "relay:":  # its operator hands out the file
-        source = [max((elsewhere.server.data / "backups" / "box.example").iterdir())]
-    else:
-        source = ["--from", elsewhere.url]
-    elsewhere.run("restore", *source, "--key", key, data=new)
+    elsewhere.run("restore", "--from", elsewhere.url, "--key", key, data=new)
 
     with BoxProcess(new, log=tmp_path / "new.log") as box:
         async with calling(box, founded, "live") as (partner, _):
@@ -228,7 +217,7 @@ async def test_a_home_that_cannot_be_entered_does_not_matter(sftp, founded, monk
     assert await files_at(sftp, founded.data) == {}
 
 
-@pytest.mark.parametrize("kind", ["sftp", "s3", "relay"])
+@pytest.mark.parametrize("kind", ["sftp", "s3"])
 async def test_a_server_that_never_answers_does_not_hold_up_the_box(founded, monkeypatch, kind):
     for name in ("_CONNECT_SECONDS", "_SMALL_SECONDS"):
         monkeypatch.setattr(f"appliance.backup.targets.{name}", 0.2)
@@ -237,39 +226,45 @@ async def test_a_server_that_never_answers_does_not_hold_up_the_box(founded, mon
         url = {
             "sftp": f"sftp://box@127.0.0.1:{port}/backups",
             "s3": f"s3://backups?endpoint=http://127.0.0.1:{port}",
-            "relay": "relay:",
         }
-        key = asyncssh.generate_private_key("ssh-ed25519").export_private_key().decode()
-        access = Access(RelayAddress("127.0.0.1", port, "SHA256:x"), "box.example", key)
-        access.save(access_file(founded.data))
         with pytest.raises(TargetError):
             await files_at(Elsewhere(url[kind], {}, None), founded.data)
 
 
-async def test_a_relay_is_known_by_the_host_key_of_the_invitation(relay, founded):
-    assert await files_at(relay, founded.data) == {}
-    file = access_file(founded.data)
-    access = Access.load(file)
-    other = replace(access.relay, fingerprint=f"SHA256:{'A' * 43}")
-    replace(access, relay=other).save(file)
-    with pytest.raises(TargetError):
-        await files_at(relay, founded.data)
-    access.save(file)
-    relay.server.revoke("box.example")
-    with pytest.raises(TargetError):
-        await files_at(relay, founded.data)
-    file.unlink()
-    with pytest.raises(TargetError):
-        await files_at(relay, founded.data)
+async def test_storage_that_sends_without_end_is_not_read_to_the_end(founded, tmp_path):
+    lists = []
 
+    async def answer(request):
+        if "list-type" in request.query:
+            lists.append(1)
+            entry = "<Size>1</Size><LastModified>2026-11-21T00:00:00Z</LastModified></Contents>"
+            names = (f"{len(lists)}-{number}{'x' * 200}" for number in range(1000))
+            text = "".join(f"<Contents><Key>{name}</Key>{entry}" for name in names)
+            text += (
+                "<IsTruncated>true</IsTruncated><NextContinuationToken>x</NextContinuationToken>"
+            )
+            return web.Response(text=f"<ListBucketResult>{text}</ListBucketResult>")
+        asked = request.headers["Range"].removeprefix("bytes=")
+        headers = {"Content-Range": f"bytes {asked}/{10**15}", "Content-Length": f"{10**15}",
+                   "ETag": "x", "Last-Modified": "Sat, 21 Nov 2026 00:00:00 GMT"}  # fmt: skip
+        response = web.StreamResponse(status=206, headers=headers)
+        await response.prepare(request)
+        with suppress(ConnectionError):
+            while True:
+                await response.write(bytes(1 << 16))
+        return response
 
-async def test_a_marker_is_replaced_and_is_no_backup(elsewhere, founded):
-    async with opened(elsewhere, founded.data) as target:
-        assert await target.read("venue.venuebox-serving", 1000) is None
-        for content in (b"one", b"two"):
-            await target.write_marker("venue.venuebox-serving", content)
-            assert await target.read("venue.venuebox-serving", 1000) == content
-        assert await target.list() == {}
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    async with TestServer(app) as server:
+        storage = Elsewhere(f"s3://backups?endpoint={server.make_url('')}", {}, None)
+        async with opened(storage, founded.data) as target:
+            assert await target.read("a", 1000) == bytes(1000)
+            await target.get("a", tmp_path / "a", 5_000_000)
+            assert (tmp_path / "a").stat().st_size == 5_000_000
+        with pytest.raises(TargetError, match="too many files"):
+            await files_at(storage, founded.data)
+    assert len(lists) < 50
 
 
 async def test_what_a_target_refuses_is_told_without_the_secret(s3, founded):

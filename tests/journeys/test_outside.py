@@ -1,10 +1,13 @@
 """From a new box behind NAT to a guest's phone outside: wizard, relay, certificate, partner, cut.
 
-The house has a box and the owner's laptop. The internet has the relay, the ACME authority, the
-name server and a partner. The guest's phone is on mobile data and trusts the authority alone.
+The house has a box, the owner's laptop and a phone at the door. The internet has the relay, which
+is Debian's sshd and HAProxy, the ACME authority, the name server and a partner. The guest's phone
+is on mobile data and trusts the authority alone.
 """
 
 import asyncio
+import http.client
+import json
 import os
 import shlex
 import socket
@@ -12,7 +15,9 @@ import ssl
 import struct
 import subprocess
 import time
-from contextlib import asynccontextmanager, suppress
+import uuid
+from contextlib import asynccontextmanager, closing, suppress
+from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
 
@@ -23,14 +28,13 @@ from appliance.clock import SystemClock
 from appliance.tls.authority import Names, make_authority, make_leaf
 from tests.browser.chromium import EXECUTABLE, running_chromium
 from tests.journeys.acme_authority import Authority
-from tests.journeys.box_process import BoxProcess
+from tests.journeys.box_process import BoxProcess, venuebox
 from tests.journeys.partner_side import Receiver
-from tests.journeys.relay_process import RelayProcess
-from tests.journeys.test_house_behind_nat import PORT, TLS_PORT, call, is_reached
-from tests.journeys.test_relay import until
+from tests.journeys.relay_server import RelayServer
 from tests.namespaces import Venue, may_build_a_venue, run_in, within
 
 NAME, PARTNER = "box.example", "partner.example"
+PORT, TLS_PORT = 8080, 8443
 PASSWORD = "le thé est servi à minuit"
 GUEST = {"name": "Salma Bennani", "phone": "+212600000001", "notes": "by the fountain"}
 HOOK_PORT = 8443
@@ -41,6 +45,39 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "locale": "fr-FR"}
 _ALL, _BUFFER_SIZE = 3, 33  # ETH_P_ALL, SO_RCVBUFFORCE
 _PACKETS, _STATISTICS = 263, 6  # SOL_PACKET, PACKET_STATISTICS
 __test__ = may_build_a_venue()
+
+
+@dataclass
+class Answer:
+    status: int
+    body: bytes
+    location: str | None
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+
+def call(at, trusted, name, method, path, body=None, token=None):
+    """Call the box at that address; over https if a certificate is `trusted`."""
+    connection = http.client.HTTPConnection(name, at[1])
+    headers = {"Host": name, "Accept": "text/html", "Content-Type": "application/json"}
+    headers |= {"Authorization": f"Bearer {token}"} if token else {}
+    plain = socket.create_connection(at, timeout=10)
+    with closing(trusted.wrap_socket(plain, server_hostname=name) if trusted else plain) as ready:
+        connection.sock = ready
+        connection.request(method, path, body and json.dumps(body), headers)
+        response = connection.getresponse()
+        return Answer(response.status, response.read(), response.headers["Location"])
+
+
+def until(is_so, what):
+    """Wait until it is so; return the seconds that it took, which are not judged."""
+    began = time.monotonic()
+    while not is_so():
+        assert time.monotonic() < began + PATIENCE, what
+        time.sleep(0.1)
+    return time.monotonic() - began
 
 
 class Capture:
@@ -131,12 +168,11 @@ def authority(venue, tmp_path):
 
 
 @pytest.fixture
-def relay(venue, tmp_path):
-    wrapper = ("ip", "netns", "exec", venue.stranger)
-    ports = {"tls": 443, "http": 80, "ssh": 2222, "status": 9180}
-    data, log = tmp_path / "relay", tmp_path / "relay.log"
-    with RelayProcess(data, venue.STRANGER, log=log, ports=ports, wrapper=wrapper) as process:
-        yield process
+def relay(venue, resolver, tmp_path):
+    folder = tmp_path / "relay"
+    folder.mkdir()
+    with RelayServer(folder, venue.stranger, venue.STRANGER, resolver) as server:
+        yield server
 
 
 @pytest.fixture
@@ -225,10 +261,13 @@ async def set_up(owner, link):
     await owner.wait("nav.setup a.behind[href='/portal/venue/slots']")
 
 
-async def join_the_relay(owner, code, is_certified):
-    """The step "Address": paste the code, agree to the authority's terms, restart, test."""
+async def join_the_relay(owner, relay, is_certified):
+    """The step "Address": send the key, paste the line, agree to the terms, restart, test."""
     await owner.click("nav.setup a[href='/portal/box/address']")
-    await owner.fill("[name=code]", code)
+    await owner.click("[data-copy='#relay-key']")
+    key = await owner.page.text_content("#relay-key")
+    line = await asyncio.to_thread(relay.add, NAME, key)  # its operator does this
+    await owner.fill("[name=line]", line)
     await owner.click("main form[action$='/address/relay'] [name=agree]")
     await owner.click("main form[action$='/address/relay'] button")
     await owner.click("main form[action$='/box/restart'] button")
@@ -256,6 +295,25 @@ async def cancel(page, reservation_id):
     await button.wait_for(state="detached")
 
 
+class Door:
+    """A phone at the door, which uses the box's address in the house."""
+
+    def __init__(self, venue, box):
+        at_home = partial(within, venue.phone, call)
+        der = at_home((venue.BOX, PORT), None, venue.BOX, "GET", "/trust/ca.crt").body
+        own = ssl.create_default_context(cadata=ssl.DER_cert_to_PEM_cert(der))
+        self._ask = partial(at_home, (venue.BOX, TLS_PORT), own, venue.BOX)
+        made = ("--environment", "live", "--name", "Entrée", "--json")
+        self._token = json.loads(venuebox("terminal", "create", *made, data=box.data))["token"]
+
+    def evening(self):
+        return self._ask("GET", "/terminal/v1/me", None, self._token).json["evening"]
+
+    def scan(self, code):
+        body = {"scanId": str(uuid.uuid4()), "code": code}
+        return self._ask("POST", "/terminal/v1/scans", body, self._token).json["result"]
+
+
 class Internet:
     """What is outside: a partner beside the relay, and a phone on mobile data."""
 
@@ -270,13 +328,15 @@ class Internet:
         return partial(within, network, call, (venue.STRANGER, 443), self.trusted, NAME)
 
     def is_reached(self):
-        return is_reached(self.from_phone)
+        try:
+            return self.from_phone("GET", "/health").status == 200
+        except OSError:
+            return False
 
-    def book(self, key, table):
+    def book(self, key, table, day):
         """Book as the partner; return the reservation."""
-        day = time.strftime("%Y-%m-%d", time.gmtime(time.time() + 3 * 86_400))
         tables = self.from_partner("GET", "/v1/venue", None, key).json["tables"]
-        wish = {"tableId": tables[table]["id"], "date": day, "slot": "19:30", "guests": 2,
+        wish = {"tableId": tables[table]["id"], "date": day, "guests": 2,
                 "idempotencyKey": f"outside-{table}", "customer": GUEST}  # fmt: skip
         made = self.from_partner("POST", "/v1/reservations", wish, key)
         assert made.status == 201, made.body
@@ -328,9 +388,11 @@ async def test_a_new_box_is_reached_from_outside_within_two_minutes_of_clicks(
         with Capture(venue.stranger) as capture:
             owner, began = Person(desk), time.monotonic()
             await set_up(owner, link)
-            await join_the_relay(owner, relay.invite(NAME), internet.is_reached)
+            await join_the_relay(owner, relay, internet.is_reached)
             key = await create_a_key(owner)
-            made = await asyncio.to_thread(internet.book, key, 0)
+            door = await asyncio.to_thread(Door, venue, box)
+            evening = await asyncio.to_thread(door.evening)
+            made = await asyncio.to_thread(internet.book, key, 0, evening)
             assert (await phone.goto(made["guestAccessUrl"])).status == 200
             took = time.monotonic() - began
             print(f"\n{owner.clicks} clicks, {owner.fields} fields: {owner.seconds} s of a person, "
@@ -339,18 +401,24 @@ async def test_a_new_box_is_reached_from_outside_within_two_minutes_of_clicks(
             assert owner.seconds < TWO_MINUTES
 
             receiver.secrets["live"] = secret = await asyncio.to_thread(internet.register, key)
-            second = await asyncio.to_thread(internet.book, key, 1)
+            second = await asyncio.to_thread(internet.book, key, 1, evening)
             told = await receiver.wait_for("reservation.created", second["serviceReservationId"])
             assert told.signature_held
             internet.check_tries()
 
             venue.cut_the_line()
             assert not await asyncio.to_thread(internet.is_reached)
+            assert await asyncio.to_thread(door.scan, made["accessCode"]) == "checked_in"
             await cancel(desk, second["serviceReservationId"])
             venue.restore_the_line()
-            await asyncio.to_thread(until, internet.is_reached, "not back with the line")
+            back = await asyncio.to_thread(until, internet.is_reached, "not back with the line")
+            relay.kill()
+            assert not await asyncio.to_thread(internet.is_reached)
+            relay.start()
+            again = await asyncio.to_thread(until, internet.is_reached, "not back with the relay")
+            print(f"back {back:.1f} s after the line, {again:.1f} s after the relay")
 
-            third = await asyncio.to_thread(internet.book, key, 2)
+            third = await asyncio.to_thread(internet.book, key, 2, evening)
             assert (await phone.goto(third["guestAccessUrl"])).status == 200
             for event, booking in (("created", third), ("cancelled", second)):
                 reservation = booking["serviceReservationId"]

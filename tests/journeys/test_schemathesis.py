@@ -41,12 +41,6 @@ positive_data_acceptance = {{ enabled = false }}
 # DELETE cancels a reservation, which can still be read.
 use_after_free = {{ enabled = false }}
 
-[[operations]]
-# Its path is also DELETE /v1/webhooks/{{id}} with an id that is no UUID: 404, not 405.
-include-operation-id = "testWebhook"
-checks.unsupported_method = {{ enabled = false }}
-checks.allow_header_conformance = {{ enabled = false }}
-
 [generation]
 max-examples = {EXAMPLES}
 database = "none"

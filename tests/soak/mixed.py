@@ -169,7 +169,7 @@ async def guest(crowd, address, watching, draw):
 
 async def host(crowd, address, secret, watching, draw):
     """Looks at the evening, the reservations and the endpoints, all evening long."""
-    wire = Wire(address, cookie=f"__Host-venuebox-session={secret}")
+    wire = Wire(address, cookie=f"__Host-venuebox-session-{address.rpartition(':')[2]}={secret}")
     pages = "/portal/tonight", "/portal/reservations", "/portal/integrations/deliveries"
     while not crowd.is_over:
         status, _ = await wire.ask("GET", draw.choice(pages))

@@ -100,7 +100,10 @@ BAD = {
     "mail.port": (0,),
     "mail.security": ("ssl",),
     "door.early_minutes": (1441,),
-    "backup.directory": ("usb", "./usb", "../usb", "~/usb"),
+    "backup.directory": (
+        "usb", "./usb", "../usb", "~/usb", "/", "//", "/etc", "//etc/x", "/mnt/../etc", "/root/x",
+        "/usr/local/backups", "/var", "/var/lib/", "/home",
+    ),
     "backup.every_minutes": (-1, 1441),
     "backup.target": (
         "/mnt/usb", "ftp://box@nas/backups", "sftp://nas/backups", "sftp://box@nas", "sftp://box@/x",

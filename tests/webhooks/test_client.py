@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import struct
+from dataclasses import replace
 
 import pytest
 
@@ -107,7 +108,9 @@ async def test_a_reused_connection_that_closes_unanswered_costs_one_redial(
     ],
     ids=["never", "in drops"],
 )
-async def test_a_head_that_is_not_there_in_time_is_given_up(make_client, receiver, answer, phase):
+async def test_a_status_line_that_is_not_there_in_time_is_given_up(
+    make_client, receiver, answer, phase
+):
     receiver.always = answer
 
     outcome, seconds = await timed(make_client(receiver.url, budgets=SHORT).post(REQUEST))
@@ -120,26 +123,116 @@ async def test_a_head_that_is_not_there_in_time_is_given_up(make_client, receive
 @pytest.mark.parametrize(
     ("budgets", "code"), [(BUDGETS, "delivered"), (SHORT, "timeout")], ids=["before", "after"]
 )
-async def test_the_head_decides_whether_it_was_in_time(make_client, receiver, budgets, code):
+async def test_the_status_line_decides_whether_it_was_in_time(make_client, receiver, budgets, code):
     receiver.delay = 1.15
 
     assert (await make_client(receiver.url, budgets=budgets).post(REQUEST)).code == code
 
 
+OK_LINE, EMPTY = b"HTTP/1.1 200 OK\r\n", b"Content-Length: 0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        b"X: " + b"y" * 1_000_000 + b"\r\n" + EMPTY,
+        b"X: y\r\n" * 100_000 + EMPTY,
+        b"Content-Length: 2\r\nContent-Length: 2\r\n\r\nok",
+        b"Content-Length:\r\n\r\n",
+        b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\nok",
+        b"no colon\r\n" + EMPTY,
+        b": no name\r\n" + EMPTY,
+        b"X: nul\0\r\n" + EMPTY,
+        b"X: folded\r\n lines\r\n" + EMPTY,
+        b"Transfer-Encoding: chunked\r\n\r\nbroken",
+    ],
+    ids=["1 MB", "many headers", "length twice", "no length", "length and chunks", "no colon",
+         "no name", "nul", "folded", "broken chunks"],
+)  # fmt: skip
+@pytest.mark.parametrize(("status", "code"), [(b"200", "delivered"), (b"503", "http_503")])
+async def test_what_is_wrong_after_the_status_line_closes_the_connection_and_is_noted(
+    client, receiver, rest, status, code
+):
+    receiver.always = scripted(OK_LINE.replace(b"200", status) + rest, then="wait")
+
+    for _ in range(2):
+        outcome = await client.post(REQUEST)
+        assert (outcome.phase, outcome.code) == ("done", code)
+        assert f"answered {status.decode()}" in outcome.excerpt
+    assert receiver.connections == 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"HTTP/1.1 200\r\n" + EMPTY, b"HTTP/1.1 200 \r\n" + EMPTY, b"HTTP/1.1 200 \xe9\r\n" + EMPTY,
+     OK_LINE + b"X: " + b"y" * 60_000 + b"\r\n" + EMPTY,
+     OK_LINE + b"Set-Cookie: \xe9\r\n" * 99 + EMPTY,
+     OK_LINE + b"Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\nlie!"],
+    ids=["no reason", "empty reason", "latin-1", "60 kB", "many cookies", "gzip lie"],
+)  # fmt: skip
+async def test_an_odd_answer_that_can_be_read_keeps_the_connection(client, receiver, answer):
+    receiver.always = answer
+    for _ in range(2):
+        outcome = await client.post(REQUEST)
+        assert outcome.delivered
+        assert "answered" not in (outcome.excerpt or "")
+    assert receiver.connections == 1
+
+
 @pytest.mark.parametrize(
     "answer",
     [
+        b"HTTP/1.1 200 OK\nContent-Length: 0\n\n",
+        b"HTTP/1.0 200 OK\r\n\r\nok",
         b"HTTP/1.1 204 No Content\r\n\r\nok",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nbroken",
+        OK_LINE + b"Content-Length: 9\r\n\r\nok",
+        OK_LINE + b"Connection: close\r\n" + EMPTY,
+        2 * (OK_LINE + EMPTY),
     ],
-    ids=["204 with a body", "broken chunks"],
+    ids=["lf only", "http/1.0", "204 with a body", "too short", "close", "two answers"],
 )
-async def test_a_broken_body_in_the_same_packet_as_the_head_is_a_success(client, receiver, answer):
-    receiver.always = scripted(answer)
+async def test_an_answer_after_which_the_next_one_is_not_clear_is_a_success_and_closes(
+    client, receiver, answer
+):
+    receiver.always = scripted(answer, then="wait")
 
     for _ in range(2):
         assert (await client.post(REQUEST)).delivered
     assert receiver.connections == 2
+
+
+async def test_what_an_idle_connection_sends_is_no_answer_to_the_next_request(client, receiver):
+    sent = asyncio.Event()
+
+    async def script(writer, _request):
+        writer.write(an_answer(200))
+        await writer.drain()
+        await answered.wait()
+        writer.write(an_answer(500))
+        await writer.drain()
+        sent.set()
+
+    answered, receiver.answers = asyncio.Event(), [script]
+    await client.post(REQUEST)
+    answered.set()
+    await sent.wait()
+    await asyncio.sleep(0.01)
+
+    assert (await client.post(REQUEST)).delivered
+    assert receiver.connections == 2
+
+
+async def test_an_idle_connection_is_closed_after_its_time(make_client, receiver):
+    client = make_client(receiver.url, budgets=replace(BUDGETS, idle=0.01))
+    await client.post(REQUEST)
+    await asyncio.sleep(0.05)
+    assert (await client.post(REQUEST)).delivered
+    assert receiver.connections == 2
+
+
+async def test_the_receivers_clock_is_read(client, receiver):
+    receiver.answers = [an_answer(200, "Date: Sat, 21 Nov 2026 19:00:01 GMT")]
+    assert (await client.post(REQUEST)).receiver_time == 1_795_287_601_000
 
 
 async def test_a_slow_body_after_200_is_a_success_and_the_connection_is_dropped(client, receiver):
@@ -158,14 +251,17 @@ async def test_a_slow_body_after_200_is_a_success_and_the_connection_is_dropped(
 @pytest.mark.parametrize(
     "head",
     [
-        b"HTTP/1.1 200 OK\r\nX: " + bytes(100_000).replace(b"\0", b"y"),
-        b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 100_000,
+        b"HTTP/1.1 20x OK\r\n\r\n",
+        b"HTTP/1.1 2000 OK\r\n\r\n",
+        b"HTTP/2 200\r\n\r\n",
+        b"HTTP/1.1 200" + b" " * 100_000,
         b"HTTP/1.1 100 Continue\r\n\r\n" * 100_000,
         b"SSH-2.0-OpenSSH_9.6\r\n\r\n",
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
     ],
-    ids=["long header", "many headers", "flood of 1xx", "another protocol", "upgrade"],
-)
+    ids=["no status", "four digits", "http/2", "no end", "flood of 1xx", "another protocol",
+         "upgrade"],
+)  # fmt: skip
 async def test_what_is_no_answer_is_a_typed_failure(client, receiver, head):
     receiver.always = scripted(head, then="wait")
 
@@ -186,13 +282,28 @@ async def test_the_excerpt_is_a_kibibyte_that_no_terminal_stumbles_over(client, 
 
 @pytest.mark.parametrize(
     ("pieces", "then"),
-    [((), "close"), ((), "reset"), ((b"HTTP/1.1 200 OK\r\nX:",), "close"),
-     ((b"HTTP/1.1 200 OK\r\nX:",), "reset")],
+    [((), "close"), ((), "reset"), ((b"HTTP/1.1 200 O",), "close"),
+     ((b"HTTP/1.1 200 O",), "reset")],
 )  # fmt: skip
-async def test_a_connection_that_breaks_before_the_head_is_reset(client, receiver, pieces, then):
+async def test_a_connection_that_breaks_before_the_status_line_is_reset(
+    client, receiver, pieces, then
+):
     receiver.always = scripted(*pieces, then=then)
 
     assert (await client.post(REQUEST)).code == "reset"
+
+
+@pytest.mark.parametrize("then", ["close", "wait"])
+async def test_a_head_that_ends_after_its_status_line_is_a_success_with_a_note(
+    client, receiver, then
+):
+    receiver.always = scripted(OK_LINE + b"X:", then=then)
+
+    outcome, seconds = await timed(client.post(REQUEST))
+
+    assert outcome.delivered
+    assert "answered 200" in outcome.excerpt
+    assert seconds < LATE
 
 
 @pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "ALL_PROXY"])

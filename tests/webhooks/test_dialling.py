@@ -95,6 +95,26 @@ def fail(monkeypatch):
     return plan
 
 
+async def test_an_address_that_swallows_packets_does_not_keep_the_next_from_its_turn(
+    make_client, names, receiver, monkeypatch
+):
+    names.known["receiver.example"] = ["127.0.0.9", "127.0.0.1"]
+    monkeypatch.setattr("appliance.webhooks.client._NEXT_ADDRESS_SECONDS", 0.01)
+    loop = type(asyncio.get_running_loop())
+    connect = loop.sock_connect
+
+    async def sock_connect(self, sock, address):
+        if address[0] == "127.0.0.9":
+            await asyncio.sleep(60)
+        await connect(self, sock, address)
+
+    monkeypatch.setattr(loop, "sock_connect", sock_connect)
+
+    outcome = await make_client(f"http://receiver.example:{receiver.port}/").post(REQUEST)
+
+    assert (outcome.code, outcome.remote_address) == ("delivered", "127.0.0.1")
+
+
 async def test_the_second_address_is_tried_when_the_first_refuses(make_client, names, receiver):
     names.known["receiver.example"] = ["127.0.0.9", "127.0.0.1"]
 

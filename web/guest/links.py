@@ -11,7 +11,7 @@ from appliance.core.tokens import hash_token
 from appliance.database.connection import Reader
 from appliance.door.guest_pass import pass_text
 from appliance.environment import Environment
-from appliance.http.request import ENVIRONMENT
+from appliance.http.request import ENVIRONMENT, cookie_name, read_cookie
 from appliance.reservations.model import (
     OPEN_STATUSES,
     Reservation,
@@ -184,7 +184,7 @@ class Device:
 
 def find_device(request: web.Request) -> Device | None:
     """Return the browser that the request's cookie identifies, or None if no cookie is valid."""
-    token = request.cookies.get(_cookie_name(request), "")
+    token = read_cookie(request, _cookie_kind(request))
     device_id = request[ENVIRONMENT].keyring.read_device_token(token)
     return Device(token, hash_token(device_id), is_new=False) if device_id else None
 
@@ -208,18 +208,19 @@ def keep_device(request: web.Request, response: web.StreamResponse, device: Devi
     """Set the cookie (TLS only, hidden from scripts) if the browser does not have it yet."""
     if device is not None and device.is_new:
         response.set_cookie(
-            _cookie_name(request), device.token, max_age=_COOKIE_SECONDS, path="/", secure=True,
-            httponly=True, samesite="Lax",
+            cookie_name(request, _cookie_kind(request)), device.token, max_age=_COOKIE_SECONDS,
+            path="/", secure=True, httponly=True, samesite="Lax",
         )  # fmt: skip
 
 
 def forget_device(request: web.Request, response: web.StreamResponse) -> None:
     """Delete the cookie that identifies the browser."""
     response.del_cookie(
-        _cookie_name(request), path="/", secure=True, httponly=True, samesite="Lax"
+        cookie_name(request, _cookie_kind(request)), path="/", secure=True, httponly=True,
+        samesite="Lax",
     )  # fmt: skip
 
 
-def _cookie_name(request: web.Request) -> str:
+def _cookie_kind(request: web.Request) -> str:
     is_test = request[ENVIRONMENT].name == "test"
-    return "__Host-venuebox-guest-test" if is_test else "__Host-venuebox-guest"
+    return "guest-test" if is_test else "guest"

@@ -244,4 +244,5 @@ def _show_form(
         "phone_hint": f"… {''.join(digits[-2:])}" if digits else "",
         "language": typed.language or reservation.language or language_of(request).code,
     }
-    return reservation_page(request, template, opened, refusal, typed=fields)
+    kept_days = request[ENVIRONMENT].settings.retention.contact_days
+    return reservation_page(request, template, opened, refusal, typed=fields, kept_days=kept_days)

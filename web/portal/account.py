@@ -62,7 +62,7 @@ async def set_new_password(request: web.Request, form: Form) -> web.StreamRespon
         request, form.secret("new"), (person.name, venue.name, venue.address or "")
     )
     await database.write(change_password, person.id, hashed, session_id=request[SESSION].id)
-    return signed_out("password-changed")
+    return signed_out(request, "password-changed")
 
 
 async def offer(request: web.Request, form: Form) -> web.Response:

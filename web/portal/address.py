@@ -5,15 +5,21 @@ The owner chooses a relay, a port forward in the router or a proxy, and can test
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from appliance.alerts import list_alerts
 from appliance.box import Box
 from appliance.core.data_directory import wake_box
 from appliance.core.errors import OperatorError, field_invalid
 from appliance.core.files import atomic_write
-from appliance.relay_access import Access, access_file
+from appliance.core.ssh import ensure_key
+from appliance.database.connection import Reader
+from appliance.doctor.check import Sentence, describe
+from appliance.relay import Relay
 from appliance.staff.audit_log import record_audit
 from appliance.tls.acme import REQUESTED, read_plan
 from web.portal.box import save_changes, saved_settings, steps_of, text_of, waits_for_restart
@@ -22,12 +28,13 @@ from web.portal.cookies import BOX, LIVE, RESTART
 from web.portal.forms import Form
 from web.portal.guard import actor_of
 from web.portal.responses import Declined, language_of, portal_page, see_other
-from web.relay.commands import join_relay
-from web.relay.enrolment import Invitation
+from web.relay.commands import NotJoined, join_relay
 
 _PAGE = "/box/address"
 _LETS_ENCRYPT = "https://acme-v02.api.letsencrypt.org/directory"
-_CODE_MAX = 2000
+_LINE_MAX = 1000
+# Beginnings of the names of alerts that say why guests outside do not reach the box.
+_WHY_UNREACHED = ("relay_", "acme_")
 _ADDRESSES_MAX = 500
 
 
@@ -38,12 +45,14 @@ async def show_address(request: web.Request) -> web.Response:
     """
     box, outside = request.app[BOX], request.app[OUTSIDE]
     settings = saved_settings(request)
-    access = await asyncio.to_thread(_read_access, request)
+    root = box.directory.root
     values = {
         "settings": settings.server,
         "authority": _authority(settings.acme.directory or _LETS_ENCRYPT),
         "obtains": bool(settings.acme.directory),
-        "relay": access,
+        "relay": await asyncio.to_thread(_read_relay, root),
+        "key": await asyncio.to_thread(_find_key, root),
+        "troubles": await request[LIVE].database.read(_find_troubles),
         "ports": box.settings.server,
         "host": _host_of(box.live.links.address),
         "outside": outside.latest,
@@ -81,26 +90,24 @@ def _retry_certificate(box: Box) -> None:
 
 
 async def join(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST /portal/box/address/relay`: join a relay with its one-time code.
+    """`POST /portal/box/address/relay`: join a relay with the line that its operator sent.
 
     The box connects to the relay at once. The new address and certificate apply after a restart.
     """
     _ = language_of(request).gettext
     try:
-        invitation = Invitation.decode(form.lines("code", _CODE_MAX))
+        relay = Relay.parse(form.lines("line", _LINE_MAX))
     except OperatorError:
-        sentence = _("This is not a whole code. Copy everything that you were sent.")
-        raise Declined(sentence, 422, "code") from None
+        sentence = _("This is not a relay's line, or part of it is missing. Copy all of it.")
+        raise Declined(sentence, 422, "line") from None
     try:
-        await join_relay(request.app[BOX].directory.root, invitation)
-    except OperatorError as refusal:
-        sentence = _("The box could not join the relay. The reason is: %(reason)s", reason=refusal)
-        raise Declined(sentence, 422, "code") from None
+        await join_relay(request.app[BOX].directory.root, relay)
+    except NotJoined as refusal:
+        raise Declined(_(refusal.sentence, at=refusal.at), 422, "line") from None
     await request[LIVE].database.write(record_audit, actor_of(request), "relay_joined")
     # Let the relay client read the file that `join_relay` has written.
     wake_box(request.app[BOX].directory.wakeup_pipe)
-    address = f"https://{invitation.name}"
-    return await _save(request, form, {"server.app_url": address})
+    return await _save(request, form, {"server.app_url": f"https://{relay.name}"})
 
 
 async def forward(request: web.Request, form: Form) -> web.StreamResponse:
@@ -135,11 +142,24 @@ def _address_in(form: Form, name: str = "address") -> str:
     return address
 
 
-def _read_access(request: web.Request) -> Access | None:
+def _find_key(root: Path) -> str:
+    """Return the box's public SSH key, or "" if it cannot be made, for example on a full disk."""
+    with suppress(OSError):
+        return ensure_key(root)
+    return ""
+
+
+def _read_relay(root: Path) -> Relay | None:
     try:
-        return Access.load(access_file(request.app[BOX].directory.root))
-    except OperatorError:  # `venuebox doctor` reports this error
+        return Relay.load(root)
+    except OperatorError:  # an alert reports this error
         return None
+
+
+def _find_troubles(reader: Reader) -> list[Sentence]:
+    """Return why guests outside may not reach the box, as far as the box has found out."""
+    found = [each for each in list_alerts(reader) if each.name.startswith(_WHY_UNREACHED)]
+    return [describe(each) for each in found]
 
 
 def _authority(directory: str) -> str:

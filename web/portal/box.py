@@ -12,6 +12,7 @@ from appliance.alerts import list_alerts
 from appliance.backup.catalogue import read_record, record_kit
 from appliance.backup.recovery_key import ensure_recovery_key, kit_html
 from appliance.box import Box, confirm_clock
+from appliance.core.edited_files import decode_edited
 from appliance.core.email_addresses import clean_email, is_email
 from appliance.core.errors import ChangedMeanwhile, OperatorError, ValidationError, field_invalid
 from appliance.core.files import atomic_write
@@ -156,7 +157,7 @@ async def send_test_email(request: web.Request, form: Form) -> web.StreamRespons
     venue = (await request[LIVE].database.read(get_venue)).name
     subject = language.gettext("Test email from %(venue)s", venue=" ".join(venue.split()))
     text = language.gettext("This box can send emails. There is nothing more to do.")
-    outcome = await send_trial(next_settings(request).mail, recipient, subject, text)
+    outcome = await send_trial(next_settings(request).mail, recipient, venue, subject, text)
     return await show_box(request, outcome, recipient)
 
 
@@ -305,7 +306,7 @@ async def save_changes(
     file = request.app[BOX].directory.settings_file
     async with request.app[SAVED].lock:
         try:
-            text = file.read_text("utf-8") if file.exists() else ""
+            text = decode_edited(file.read_bytes(), file.name) if file.exists() else ""
             known = parse_settings(text, {})
             if shown and request[FORM].text("seen", 64) != _mark(known, shown):
                 raise ChangedMeanwhile
@@ -314,7 +315,7 @@ async def save_changes(
                 if _setting(known, name) != (tuple(value) if isinstance(value, list) else value)
             }  # fmt: skip
             changed = change_settings(text, edited)
-        except (OSError, UnicodeDecodeError, OperatorError) as failure:
+        except (OSError, OperatorError) as failure:
             raise _field_error_of(changes, str(failure)) from None
         if edited:
             await asyncio.to_thread(atomic_write, file, changed.encode())

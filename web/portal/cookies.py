@@ -6,10 +6,10 @@ from aiohttp import web
 
 from appliance.box import Box
 from appliance.environment import Environment
+from appliance.http.request import cookie_name, read_cookie
 from appliance.staff.sign_in import OpenedSession, Session
 
-_SESSION = "__Host-venuebox-session"
-_DEVICE = "__Host-venuebox-device"
+_SESSION, _DEVICE = "session", "device"
 _A_YEAR = 365 * 24 * 3600
 _SECRET_MAX = 64
 # Maps a text in the User-Agent header to the name of a browser or system. The first text that the
@@ -34,37 +34,39 @@ def device_secret(request: web.Request) -> str | None:
     return _read(request, _DEVICE)
 
 
-def signed_in(target: str, opened: OpenedSession) -> web.Response:
+def signed_in(request: web.Request, target: str, opened: OpenedSession) -> web.Response:
     """Redirect to `target` and set the session and device cookies.
 
     Browsers send the cookies over TLS only and hide them from scripts.
     """
     response = web.Response(status=303, headers={"Location": target})
-    _set(response, _SESSION, opened.secret, None)
-    _set(response, _DEVICE, opened.device_secret, _A_YEAR)
+    for kind, value, seconds in (
+        (_SESSION, opened.secret, None),
+        (_DEVICE, opened.device_secret, _A_YEAR),
+    ):
+        # `Lax`, because with `Strict` a portal link in an email would open the sign-in page.
+        response.set_cookie(
+            cookie_name(request, kind), value, max_age=seconds, path="/", secure=True,
+            httponly=True, samesite="Lax",
+        )  # fmt: skip
     return response
 
 
-def signed_out(note: str) -> web.Response:
+def signed_out(request: web.Request, note: str) -> web.Response:
     """Delete the session cookie but not the device cookie, and redirect to the sign-in page.
 
     `note` names the message that the page shows.
     """
     response = web.Response(status=303, headers={"Location": f"/portal/sign-in?note={note}"})
-    response.del_cookie(_SESSION, path="/", secure=True, httponly=True, samesite="Lax")
+    response.del_cookie(
+        cookie_name(request, _SESSION), path="/", secure=True, httponly=True, samesite="Lax"
+    )
     return response
 
 
-def _read(request: web.Request, name: str) -> str | None:
-    secret = request.cookies.get(name, "")
+def _read(request: web.Request, kind: str) -> str | None:
+    secret = read_cookie(request, kind)
     return secret if 0 < len(secret) <= _SECRET_MAX else None
-
-
-def _set(response: web.StreamResponse, name: str, value: str, seconds: int | None) -> None:
-    # `Lax`, because with `Strict` a portal link in an email would open the sign-in page.
-    response.set_cookie(
-        name, value, max_age=seconds, path="/", secure=True, httponly=True, samesite="Lax"
-    )
 
 
 def describe_browser(request: web.Request) -> str:

@@ -17,6 +17,7 @@ from appliance.clock import Clock
 from appliance.core.errors import (
     RULES,
     BodyTooLarge,
+    Faults,
     FormTooLarge,
     InvalidDate,
     Rule,
@@ -56,8 +57,13 @@ class UnsupportedForm(ValidationError):
 class Form:
     """The fields of a submitted form. A missing field has an empty value."""
 
-    def __init__(self, fields: Mapping[str, str] | Iterable[tuple[str, str]]) -> None:
+    def __init__(
+        self,
+        fields: Mapping[str, str] | Iterable[tuple[str, str]],
+        files: Mapping[str, bytes] | None = None,
+    ) -> None:
         self._fields: MultiDict[str] = MultiDict(fields)
+        self._files = files or {}
 
     def text(self, name: str, longest: int = 200) -> str:
         """Return the field as one line, composed (NFC), with single spaces.
@@ -97,6 +103,10 @@ class Form:
         value = self._fields.get(name, "").replace("\r\n", "\n").strip()
         return _checked(value, name, longest)
 
+    def file(self, name: str) -> bytes:
+        """Return the content of an uploaded file, or b"" if none was chosen."""
+        return self._files.get(name, b"")
+
     def secret(self, name: str) -> str:
         """Return a password exactly as entered."""
         return self._fields.get(name, "")
@@ -122,18 +132,21 @@ class Form:
     def fill(self, entry: T) -> T:
         """Return a copy of the dataclass `entry` with the values of the form.
 
-        Reads fields of the types str, `str | None`, int and bool, except `id`.
+        Reads fields of the types str, `str | None`, int and bool, except `id`. Raises
+        ValidationError if fields are invalid.
         """
         changes: dict[str, object] = {}
+        faults = Faults()
         for name, kind in ((field.name, field.type) for field in fields(entry)):
             if kind is bool:
                 changes[name] = self.checked(name)
             elif kind is int:
-                changes[name] = self.integer(name, 0, _INTEGER_MAX)
+                changes[name] = faults.read(self.integer, name, 0, _INTEGER_MAX)
             elif kind is str and name != "id":
-                changes[name] = self.text(name, _FIELD_MAX)
+                changes[name] = faults.read(self.text, name, _FIELD_MAX)
             elif kind == str | None:
-                changes[name] = self.text(name, _FIELD_MAX) or None
+                changes[name] = faults.read(self.text, name, _FIELD_MAX) or None
+        faults.raise_all()
         return replace(entry, **changes)
 
     def pairs(self) -> list[tuple[str, str]]:
@@ -182,7 +195,7 @@ async def read_form(request: web.Request, *, takes_files: bool = False) -> Form:
     if raw is None:
         raise unreadable
     try:
-        return Form(_fields_of(raw) if upload is None else _parts_of(raw, upload[1].encode()))
+        return Form(_fields_of(raw)) if upload is None else _form_of(raw, upload[1].encode())
     except (ValueError, KeyError):
         raise unreadable from None
 
@@ -207,8 +220,10 @@ def _unquoted(text: bytes) -> str:
     return b"".join([first, *(_ESCAPED[part[:2]] + part[2:] for part in others)]).decode()
 
 
-def _parts_of(raw: bytes, boundary: bytes) -> Iterable[tuple[str, str]]:
-    """Yield a multipart form's (name, UTF-8 text) parts. Raises ValueError if it is malformed."""
+def _form_of(raw: bytes, boundary: bytes) -> Form:
+    """Return a multipart form. Raises ValueError if it is malformed or a field is not UTF-8."""
+    found: list[tuple[str, str]] = []
+    files: dict[str, bytes] = {}
     _, *parts, end = (b"\r\n" + raw).split(b"\r\n--" + boundary, _PARTS_MAX + 1)
     if not end.startswith(b"--"):
         raise ValueError("too many parts, or no closing boundary")
@@ -217,7 +232,11 @@ def _parts_of(raw: bytes, boundary: bytes) -> Iterable[tuple[str, str]]:
         name = _PART_NAME.search(head, 0, _PART_HEAD_MAX)
         if name is None:
             raise ValueError("part without a name")
-        yield name[1].decode(), value.decode("utf-8-sig", errors="replace")
+        if b"filename=" in head:
+            files[name[1].decode()] = value
+        else:
+            found.append((name[1].decode(), value.decode()))
+    return Form(found, files)
 
 
 def date_parameter(request: web.Request) -> date | None:
@@ -243,7 +262,8 @@ def number_parameter(request: web.Request, name: str) -> int | None:
 
 def _checked(value: str, name: str, longest: int) -> str:
     check_length(value, name, longest)
-    if any(unicodedata.category(c) in {"Cc", "Cs"} and c not in "\n\t" for c in value):
+    unreadable = any(unicodedata.category(c) in {"Cc", "Cs"} and c not in "\n\t" for c in value)
+    if unreadable or "\N{REPLACEMENT CHARACTER}" in value:
         raise field_invalid(name, "text_readable")
     return value
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import cached_property, partial, wraps
 from itertools import combinations
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import argon2
 from aiohttp import web
@@ -166,13 +167,20 @@ def _redirect_to_sign_in(request: web.Request) -> web.StreamResponse:
     """Redirect to the sign-in page, with the requested page in `?next=`."""
     query = {"next": str(request.rel_url.without_query_params("part"))}
     if request.method not in SAFE:
-        query = {"next": nearest_page(request)}
-        if query["next"] != "/portal":  # to sign out and to choose a language saves nothing
+        query = {"next": _page_of_form(request)}
+        if nearest_page(request) != "/portal":  # to sign out and to choose a language saves nothing
             query["note"] = "not-saved"
     target = str(URL("/portal/sign-in").with_query(query))
     if "HX-Request" in request.headers:  # redirect the whole page, not just the updated part
         return web.Response(status=401, headers={"HX-Redirect": target})
     return web.Response(status=303, headers={"Location": target})
+
+
+def _page_of_form(request: web.Request) -> str:
+    """Return the page that contains the sent form, with its query if a script names the page."""
+    page = nearest_page(request)
+    shown = urlsplit(request.headers.get("HX-Current-URL", ""))
+    return f"{page}?{shown.query}" if shown.path == page and shown.query else page
 
 
 # Maximum number of queued password checks for browsers that are unknown to the account. Ten checks

@@ -40,7 +40,12 @@ from web.portal.cookies import LIVE
 from web.portal.forms import FORM, Form
 from web.portal.guard import actor_of, id_of, staff_of, write_as_staff
 from web.portal.navigation import FormHandler
-from web.portal.reservation_form import STATUS_WORDS, confirms_guests, read_guest
+from web.portal.reservation_form import (
+    STATUS_WORDS,
+    confirms_guests,
+    faults_in_words,
+    read_guest,
+)
 from web.portal.responses import (
     REFUSED,
     Declined,
@@ -68,6 +73,7 @@ async def show_reservation(request: web.Request) -> web.Response:
     detail = await environment.database.read(_read, id_of(request))
     is_part = "part" in request.query or "HX-Request" in request.headers
     values = {
+        **faults_in_words(request),
         "detail": detail,
         "r": detail["reservation"],
         "names": await request[LIVE].database.read(staff_names),
@@ -90,14 +96,14 @@ def _read(reader: Reader, reservation_id: str) -> dict[str, Any]:
     Raises NotFound if the id is unknown.
     """
     r, tables = get_reservation(reader, reservation_id), list_tables(reader)
+    free = [table for table in tables if not is_held(reader, table.id, r.date, r.starts, r.ends)]
     return {
         "reservation": r,
         "venue": get_venue(reader),
         "table": find_table(reader, r.table_id),
         "tables": {table.id: table.number for table in tables},
-        "movable": [
-            table for table in tables if not is_held(reader, table.id, r.date, r.starts, r.ends)
-        ],
+        "movable": free,
+        "one_fits": any(table.seats(r.guests) for table in free),
         "history": list_history(reader, reservation_id),
         "payments": list_payments(reader, reservation_id),
         "paid": sum_payments(reader, reservation_id),
@@ -151,7 +157,9 @@ async def amend(request: web.Request, form: Form) -> None:
 @_form
 async def move(request: web.Request, form: Form) -> None:
     """`POST …/move`: move the reservation to a different table."""
-    await _run_action(request, move_to_table, parse_uuid(form.text("table")) or "")
+    table = parse_uuid(form.text("table")) or ""
+    confirmed = form.text("sure", 40) == table
+    await _run_action(request, move_to_table, table, over_capacity=confirmed)
 
 
 @_form

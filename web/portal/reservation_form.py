@@ -7,16 +7,28 @@ from typing import Any
 from aiohttp import web
 
 from appliance.clock import HOUR_MS
-from appliance.core.errors import FormUsed, InvalidDate, InvalidSlot, InvalidTable, field_invalid
+from appliance.core.errors import (
+    ApiError,
+    Faults,
+    FormUsed,
+    InvalidDate,
+    InvalidSlot,
+    InvalidTable,
+    ValidationError,
+    WrongState,
+    field_invalid,
+)
+from appliance.core.i18n import Language
 from appliance.core.i18n import mark as _
 from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT
-from appliance.reservations.change import Amendment, check_amendment
+from appliance.reservations.change import Amendment
 from appliance.reservations.create import enter_by_staff
 from appliance.reservations.request import (
     NAME_MAX,
     NOTES_MAX,
     Booking,
+    check_customer,
     parse_uuid,
     read_contacts,
 )
@@ -37,7 +49,16 @@ from appliance.venue.model import (
 from web.guest.responses import emails_are_sent
 from web.portal.forms import FORM, Form
 from web.portal.guard import actor_of
-from web.portal.responses import REFUSED, language_of, portal_page, see_other
+from web.portal.responses import (
+    REFUSED,
+    Declined,
+    faults_by_field,
+    faults_of,
+    language_of,
+    portal_page,
+    refusal_text,
+    see_other,
+)
 from web.rendering import LANGUAGES
 
 STATUS_WORDS = {
@@ -55,9 +76,39 @@ SOURCE_WORDS = {
     "manual": _("Entered by staff"),
 }
 
+_SENTENCES = {
+    "NothingToUndo": _("Nobody from this party has come in: there is nothing to undo."),
+    "ChangedMeanwhile": _(
+        "Someone else has just changed this reservation. Nothing was overwritten: check its "
+        "current state, then send your changes again."
+    ),
+    "TableTaken": _("This table is already taken at that time. Please choose another one."),
+    "InvalidTable": _("Please choose a table."),
+    "TableNotFound": _("Please choose a table."),
+    "TableNotBookable": _("This table is not open for reservations."),
+    "InvalidSlot": _("This time is not offered on that day. Please choose another one."),
+    "CustomerNameRequired": _("Please enter the guest’s name."),
+}
+_FIELD_SENTENCES = {
+    "slot": _("Please choose a time."),
+    "guests": _("Please enter the number of guests."),
+    "arrivals": _("Please enter the number of people to let in."),
+    "amount": _("Please enter the amount as a whole number."),
+    "customer_phone": _("This phone number does not look right: 6 to 20 digits."),
+    "notes": _("These notes are too long: 500 characters at most."),
+    "customer_name": _("This name is too long: 200 characters at most."),
+    "letter": _("Please enter the email address, or do not send the pass."),
+    "void_reason": _("Please say why this payment is voided."),
+    "reason": _("Please give a reason: it is recorded in the door log."),
+}
+_FIELDS = {
+    "TableTaken": "table", "TableNotFound": "table", "TableNotBookable": "table",
+    "VenueClosed": "date", "DateOutOfRange": "date",
+}  # fmt: skip
 _WHOLE = "whole"  # the value of the field `slot` for the whole evening
 _GUESTS = 2
 _GUESTS_MAX = 10_000
+_CONTACT_MAX = 1000
 _GUESTS_DIGITS_MAX = 5
 
 
@@ -80,6 +131,7 @@ async def show_new(request: web.Request) -> web.Response:
     # soon as it is free.
     wanted = typed.get("table") or typed.get("wanted", "")
     values = {
+        **faults_in_words(request),
         "typed": typed,
         "offer": offer,
         "wanted": wanted if parse_uuid(wanted) else "",
@@ -98,14 +150,18 @@ async def make_new(request: web.Request, form: Form) -> web.StreamResponse:
     environment, letter = request[ENVIRONMENT], form.checked("letter")
     if form.checked("offer"):
         return await show_new(request)
-    made = await environment.database.write(
-        enter_by_staff,
-        _read_booking(form, language_of(request).code),
-        actor=actor_of(request),
-        notify=letter,
-        vip=form.checked("vip"),
-        over_capacity=confirms_guests(form),
-    )
+    try:
+        made = await environment.database.write(
+            enter_by_staff,
+            _read_booking(form, language_of(request).code),
+            actor=actor_of(request),
+            notify=letter,
+            vip=form.checked("vip"),
+            over_capacity=confirms_guests(form),
+        )
+    except ApiError as refusal:
+        request[REFUSED] = refusal  # the page also shows the tables that are free now
+        return await show_new(request)
     note = "entered"
     if letter:
         note = "entered-letter" if emails_are_sent(environment) else "entered-letter-waits"
@@ -117,34 +173,78 @@ def confirms_guests(form: Form) -> bool:
     return form.text("sure") == form.text("guests")
 
 
+def faults_in_words(request: web.Request) -> dict[str, object]:
+    """Return the template values `problem` and `wrong` after a form was refused."""
+    refusal, language = request.get(REFUSED), language_of(request)
+    if refusal is None:
+        return {}
+    return {
+        "problem": _in_words(refusal, language),
+        "wrong": faults_by_field(
+            (_FIELDS.get(type(fault).__name__, fault.field), _in_words(fault, language))
+            for fault in faults_of(refusal)
+        ),
+    }
+
+
+def _in_words(fault: ApiError | Declined, language: Language) -> str:
+    """Return what is wrong, and what staff can do about it."""
+    if isinstance(fault, ValidationError) and fault.field in _FIELD_SENTENCES:
+        return language.gettext(_FIELD_SENTENCES[fault.field])
+    if type(fault) is WrongState and "state" in fault.details:
+        status = language.gettext(STATUS_WORDS[str(fault.details["state"])])
+        return language.gettext(
+            "This is not possible any more. The reservation is: %(status)s", status=status
+        )
+    names = (kind.__name__ for kind in type(fault).__mro__)
+    sentence = next((_SENTENCES[name] for name in names if name in _SENTENCES), None)
+    return language.gettext(sentence) if sentence else refusal_text(fault, language)
+
+
 def read_guest(form: Form) -> Amendment:
-    """Return the entered customer details, number of guests and notes."""
-    email, phone = read_contacts(form.text("customer_email", 1000), form.text("customer_phone"))
-    return Amendment(
-        guests=form.integer("guests", 1, _GUESTS_MAX),
-        customer_name=form.text("customer_name", NAME_MAX),
+    """Return the entered customer details, number of guests and notes.
+
+    Raises an ApiError if fields are invalid.
+    """
+    faults = Faults()
+    name = faults.read(form.text, "customer_name", NAME_MAX)
+    email, phone = read_contacts(
+        faults.read(form.text, "customer_email", _CONTACT_MAX),
+        faults.read(form.text, "customer_phone", _CONTACT_MAX),
+    )
+    entered = Amendment(
+        guests=faults.read(form.integer, "guests", 1, _GUESTS_MAX),
+        customer_name=name or "",
         customer_email=email,
         customer_phone=phone,
-        notes=form.lines("notes", NOTES_MAX) or None,
+        notes=faults.read(form.lines, "notes", NOTES_MAX) or None,
         vip=form.checked("vip"),
     )
+    for customer in ((name, None, None), (None, email, None), (None, None, phone)):
+        faults.read(check_customer, *customer, "customer_")
+    faults.raise_all()
+    return entered
 
 
 def _read_booking(form: Form, language: str) -> Booking:
-    """Return the entered booking. Raises an ApiError for the first invalid field."""
-    day = parse_date(form.text("date"))
-    if day is None:
-        raise InvalidDate(field="date")
-    slot = form.needed("slot", "a_time")
-    if slot != _WHOLE and not is_slot(slot):
-        raise InvalidSlot(field="slot")
+    """Return the entered booking. Raises an ApiError if fields are invalid."""
+    faults = Faults()
+    day, slot = parse_date(form.text("date")), form.text("slot")
     table_id = parse_uuid(form.text("table"))
+    if day is None:
+        faults.add(InvalidDate(field="date"))
+    if not slot:
+        faults.add(field_invalid("slot", "a_time"))
+    elif slot != _WHOLE and not is_slot(slot):
+        faults.add(InvalidSlot(field="slot"))
     if table_id is None:
-        raise InvalidTable(field="table")
-    guest = read_guest(form)
-    check_amendment(guest)
-    if form.checked("letter") and guest.customer_email is None:
-        raise field_invalid("letter", "email")
+        faults.add(InvalidTable(field="table"))
+    guest = faults.read(read_guest, form)
+    if form.checked("letter") and not form.typed()["customer_email"].strip():
+        faults.add(field_invalid("letter", "email"))
+    faults.raise_all()
+    assert day is not None  # noqa: S101 - for mypy
+    assert table_id is not None  # noqa: S101
     members = asdict(guest)
     del members["vip"]
     return Booking(

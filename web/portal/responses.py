@@ -1,8 +1,8 @@
 """Build the portal's responses: pages, parts of pages for htmx, errors, redirects and files."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from aiohttp import web
 
@@ -32,7 +32,6 @@ class Declined(Exception):
 
 REFUSED: web.RequestKey["ApiError | Declined"] = web.RequestKey("refused")
 """The error that the response shows. Set only if the request has failed."""
-_BESIDE_FIELD = 'id="refused"'  # in refused.html
 
 
 def portal_page(
@@ -55,7 +54,7 @@ def page_values(request: web.Request) -> dict[str, object]:
         # The URL of a POST may still have the note about an earlier action. Do not show it again.
         "note": request.query.get("note") if request.method == "GET" else None,
         "refusal": request.get(REFUSED),
-        "wrong": None,
+        "wrong": {},
         "problem": None,
         "typed": request[FORM].typed() if REFUSED in request and FORM in request else {},
         "as_date": date.fromisoformat,
@@ -65,8 +64,24 @@ def page_values(request: web.Request) -> dict[str, object]:
     refusal = request.get(REFUSED)
     if refusal is not None:
         values["problem"] = refusal_text(refusal, language)
-        values["wrong"] = (refusal.field, values["problem"])
+        values["wrong"] = faults_by_field(
+            (fault.field, refusal_text(fault, language)) for fault in faults_of(refusal)
+        )
     return values
+
+
+def faults_of(refusal: ApiError | Declined) -> Sequence[ApiError | Declined]:
+    """Return everything that was wrong with the request."""
+    return (refusal, *(refusal.others if isinstance(refusal, ApiError) else ()))
+
+
+def faults_by_field(said: Iterable[tuple[str | None, str]]) -> dict[str, str]:
+    """Return the first sentence about each field, in the same order."""
+    wrong: dict[str, str] = {}
+    for field, sentence in said:
+        if field is not None:
+            wrong.setdefault(field, sentence)
+    return wrong
 
 
 def render_page(
@@ -74,7 +89,7 @@ def render_page(
 ) -> web.Response:
     """Return the template filled with `values`, which must include those from `page_values`.
 
-    If the request has failed (REFUSED), the page has the error's status and headers. The error is
+    If the request has failed (REFUSED), the page has the error's status and headers. Each fault is
     shown beside its field (template variable `wrong`) if the page has this field, otherwise at the
     top of the page (`problem`).
     """
@@ -84,9 +99,14 @@ def render_page(
         text = render(request, template, language, values)
     else:
         status, headers = refusal.status, headers | refusal.headers
+        wrong = cast("dict[str, str]", values["wrong"])
         text = render(request, template, language, {**values, "problem": None})
-        if _BESIDE_FIELD not in text:
-            text = render(request, template, language, {**values, "wrong": None})
+        at_field = {name for name in wrong if f'id="refused-{name}"' in text}
+        if not wrong or at_field != wrong.keys():
+            others = [said for name, said in wrong.items() if name not in at_field]
+            values["problem"] = " ".join(others) or values["problem"]
+            values["wrong"] = {name: wrong[name] for name in wrong if name in at_field}
+            text = render(request, template, language, values)
     return web.Response(
         text=text, status=status, content_type="text/html", charset="utf-8", headers=headers
     )
@@ -99,7 +119,7 @@ def problem_page(request: web.Request, refusal: ApiError | Declined) -> web.Resp
     part = "HX-Request" in request.headers
     if is_read and not part and refusal.status == NotFound.status:
         return portal_page(request, "portal/unknown.html", {})
-    values = {"field": refusal.field, "looked_at": is_read}
+    values = {"looked_at": is_read}
     response = portal_page(request, f"portal/problem{'_part' if part else ''}.html", values)
     if part:  # replace the page's error message instead of the element that htmx would update
         response.headers["HX-Retarget"] = "#problem"

@@ -128,7 +128,7 @@ async def _take_password(request: web.Request, name: str, password: str) -> web.
         raise Declined(_("Wrong name or password."), 401)
     if isinstance(passed, str):
         return await _code_form(request, GivenCode(passed, "", ""))
-    return signed_in(_next_page(request), passed)
+    return signed_in(request, _next_page(request), passed)
 
 
 async def _take_code(request: web.Request, form: Form) -> web.StreamResponse:
@@ -150,7 +150,7 @@ async def _take_code(request: web.Request, form: Form) -> web.StreamResponse:
         return await _code_form(request, given, Declined(wrong, 401))
     if passed is NoSession.OVER:
         raise Declined(_("This form has expired or was already used. Please sign in again."), 401)
-    return signed_in(_next_page(request), passed)
+    return signed_in(request, _next_page(request), passed)
 
 
 def _rate_limit_key(request: web.Request) -> str:
@@ -176,7 +176,7 @@ async def sign_out_browser(request: web.Request, _form: Form) -> web.StreamRespo
     """`POST /portal/sign-out`: end this browser's session."""
     session = request[SESSION]
     await request[ENVIRONMENT].database.write(sign_out, session.person.id, session.id)
-    return signed_out("signed-out")
+    return signed_out(request, "signed-out")
 
 
 async def choose_language(request: web.Request, form: Form) -> web.StreamResponse:
@@ -314,7 +314,7 @@ async def _create_owner(request: web.Request, form: Form, link_hash: bytes) -> w
     )
     if opened is None:
         return None
-    return signed_in(_FIRST_STEP, opened)
+    return signed_in(request, _FIRST_STEP, opened)
 
 
 def _public(handler: Handler, form_page: Handler | None = None) -> Handler:

@@ -14,12 +14,14 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 
+from appliance.core.encodings import ENCODINGS, decode_file
 from appliance.core.errors import (
     ApiError,
     ChangedMeanwhile,
     InvalidDate,
     InvalidJson,
     NotFound,
+    ValidationError,
     field_invalid,
 )
 from appliance.core.text import fold
@@ -90,15 +92,20 @@ async def show_tables(request: web.Request) -> web.Response:
 
 
 def _list_page(
-    request: web.Request, text: str, found: PastedTables, status: int = 200
+    request: web.Request, text: str, found: PastedTables, *, encoding: str = "", status: int = 200
 ) -> web.Response:
-    """Return a page with a pasted list, the tables that it contains and its invalid lines."""
+    """Return a page with a list, the tables that it contains and its invalid lines.
+
+    `encoding` is what the encoding of an uploaded file is called.
+    """
     language = language_of(request)
     faults = [
-        (line, typed, invalid.field, refusal_text(invalid, language))
+        (line, typed, fault.field, refusal_text(fault, language))
         for line, typed, invalid in found.faults
+        for fault in (invalid, *invalid.others)
+        if isinstance(fault, ValidationError)
     ]
-    values = {"text": text, "found": found, "faults": faults}
+    values = {"text": text, "found": found, "faults": faults, "encoding": encoding}
     return portal_page(request, "portal/venue/preview.html", values, status)
 
 
@@ -109,24 +116,39 @@ async def show_list(request: web.Request) -> web.Response:
 
 async def preview(request: web.Request, form: Form) -> web.Response:
     """`POST …/preview`: show the tables that a pasted list would add and its invalid lines."""
-    return _list_page(request, *await _read_list(request, form))
+    text, encoding = _read_list(form)
+    return _list_page(request, text, await _parse(request, text), encoding=encoding)
 
 
 async def add(request: web.Request, form: Form) -> web.Response:
     """`POST …/tables`: add the listed tables, or none of them if any line is invalid."""
-    text, found = await _read_list(request, form)
+    text, encoding = _read_list(form)
+    found = await _parse(request, text)
     if found.faults or not found.tables:
-        return _list_page(request, text, found, 400)
+        return _list_page(request, text, found, encoding=encoding, status=400)
     await _write(request, add_tables, found.tables)
     return see_other(request, "/venue", "tables-added")
 
 
-async def _read_list(request: web.Request, form: Form) -> tuple[str, PastedTables]:
-    """Return the uploaded or pasted list and its tables. Raises ValidationError if it is empty."""
-    text = form.lines("file", _LIST_MAX) or form.lines("list", _LIST_MAX)
+def _read_list(form: Form) -> tuple[str, str]:
+    """Return the uploaded or pasted list, and what the file's encoding is called.
+
+    Raises ValidationError if the list is empty, or the file is not text or too long.
+    """
+    text, encoding, raw = form.lines("list", _LIST_MAX), "", form.file("file")
+    if raw.strip():
+        try:
+            decoded, name = decode_file(raw)
+        except ValueError:
+            raise field_invalid("file", "text_file") from None
+        text, encoding = Form({"file": decoded}).lines("file", _LIST_MAX), ENCODINGS[name]
     if not text:
         raise field_invalid("list", "a_line")
-    return text, parse_tables(text, await request[ENVIRONMENT].database.read(_numbers))
+    return text, encoding
+
+
+async def _parse(request: web.Request, text: str) -> PastedTables:
+    return parse_tables(text, await request[ENVIRONMENT].database.read(_numbers))
 
 
 async def move(request: web.Request, form: Form) -> web.Response:
@@ -363,14 +385,8 @@ def _days(request: web.Request) -> dict[str, object]:
 
 
 def _slot(form: Form) -> Slot:
-    start = form.text("start", 5)
-    return Slot(
-        id="",
-        name=form.text("name", NAME_MAX) or start,
-        start=start,
-        end=form.text("end", 5),
-        days_of_week=form.days(),
-    )
+    start, end = form.text("start"), form.text("end")
+    return Slot("", form.text("name") or start, start, end, days_of_week=form.days())
 
 
 def _read_others(form: Form) -> dict[str, Any]:

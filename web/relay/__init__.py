@@ -1,6 +1,5 @@
-"""The relay: a public server that forwards https connections to boxes behind routers.
+"""The box's side of a relay: a public server with HAProxy and sshd (docs/operations/relay.md).
 
-A box connects to the relay over SSH and asks it to forward the connections for its host name. The
-relay reads the server name of each TLS connection and opens an SSH channel to the box with that
-name. The relay cannot decrypt the connection; only the box can.
+The box connects to sshd, which opens a channel to it for each connection to the box's host name.
+HAProxy finds the box by the server name of the TLS connection, and cannot decrypt it.
 """

@@ -9,19 +9,23 @@ import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from appliance.alerts import list_alerts, set_alert
 from appliance.box import Box
 from appliance.core.errors import OperatorError, Unavailable, log_exception
 from appliance.database.database import ChangedBeside
 from appliance.http.request import networks_of
-from appliance.relay_access import Access, access_file
+from appliance.relay import Relay
+
+if TYPE_CHECKING:
+    import asyncssh
 
 log = logging.getLogger(__name__)
 
 RELAY_AWAY = "relay_away"
 RELAY_UNUSABLE = "relay_unusable"
-_ALERTS = "relay_"  # prefix of the names of the alerts here and in `dial`
+_ALERTS = "relay_"  # prefix of the names of the alerts here and in `line`
 _NO_HTTPS = (
     "the box does not serve https. Set server.host to a network address of the box, and set "
     "server.tls_port."
@@ -29,7 +33,9 @@ _NO_HTTPS = (
 _RETRY_SECONDS = (0.5, 3.0)
 _RETRY_REFUSED_SECONDS = (60.0, 90.0)
 _READ_AGAIN_SECONDS = (30.0, 60.0)
-_QUIET_SECONDS = 30.0  # time offline before the alert is raised; restarting the relay takes less
+# Time offline before the alert is raised. To restart the relay takes less, and so does the relay to
+# notice that an earlier line is dead.
+_QUIET_SECONDS = 30.0
 
 ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 
@@ -39,21 +45,21 @@ class RelayClient:
 
     def __init__(self, box: Box, root: Path) -> None:
         """Create the client for the box whose data directory is `root`."""
-        self._box, self._file = box, access_file(root)
+        self._box, self._root = box, root
         self._proxies = networks_of(box.settings.server.trusted_proxies)
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._is_accepting = True
         self._lost_at = 0.0
 
-    def start(self, tls: ProtocolFactory | None, plain: ProtocolFactory) -> None:
+    def start(self, tls: ProtocolFactory | None) -> None:
         """Start connecting. After `venuebox relay join` or `leave`, connect again or disconnect.
 
-        `tls` and `plain` create the protocol for each connection from outside. `tls` is None if the
-        box does not serve https. The box then does not connect to the relay.
+        `tls` creates the protocol for each connection from outside. It is None if the box does not
+        serve https. The box then does not connect to the relay.
         """
         self._box.live.database.on_commit(self._on_command, ChangedBeside)
-        self._task = asyncio.create_task(self._run(tls, plain), name="relay")
+        self._task = asyncio.create_task(self._run(tls), name="relay")
 
     def stop_accepting(self) -> None:
         """Refuse new connections from outside. Existing connections continue."""
@@ -68,21 +74,21 @@ class RelayClient:
     def _on_command(self, _notices: Sequence[object]) -> None:
         self._changed.set()
 
-    async def _run(self, tls: ProtocolFactory | None, plain: ProtocolFactory) -> None:
+    async def _run(self, tls: ProtocolFactory | None) -> None:
         self._lost_at = self._box.clock.monotonic()
         while True:
             self._changed.clear()
             pause = _RETRY_SECONDS
             try:
-                access = Access.load(self._file)
-                if access is None:
+                relay = Relay.load(self._root)
+                if relay is None:
                     await self._put(None)
                     await self._changed.wait()
                     self._lost_at = self._box.clock.monotonic()
                 elif tls is None:
                     raise OperatorError(_NO_HTTPS)  # noqa: TRY301 - becomes an alert below
                 else:
-                    pause = await self._connect(access, tls, plain)
+                    pause = await self._connect(relay, tls)
             except OperatorError as error:
                 await self._put(RELAY_UNUSABLE, str(error))
                 pause = _READ_AGAIN_SECONDS
@@ -91,44 +97,57 @@ class RelayClient:
                 pause = _RETRY_REFUSED_SECONDS
             await self._pause(pause)
 
-    async def _connect(
-        self, access: Access, tls: ProtocolFactory, plain: ProtocolFactory
-    ) -> tuple[float, float]:
-        """Connect, and wait until the connection is lost or the stored credentials change.
+    async def _connect(self, relay: Relay, tls: ProtocolFactory) -> tuple[float, float]:
+        """Connect, and wait until the connection is lost or the box joins another relay.
 
         Returns the shortest and the longest time to wait before the next attempt.
         """
         import asyncssh  # noqa: PLC0415 - see above
 
-        from web.relay.dial import Refused, dial, is_believable  # noqa: PLC0415 - see above
+        from web.relay.line import (  # noqa: PLC0415 - see above
+            RELAY_TAKEN,
+            Refused,
+            is_believable,
+            open_line,
+        )
 
         def may_accept(caller: str) -> bool:
             return self._is_accepting and is_believable(caller, self._proxies)
 
-        host = access.relay.host
+        trouble = RELAY_AWAY
         try:
-            dialled = await dial(access, tls, plain, may_accept)
-            try:
-                await self._put(None)
-                log.info("relay: connected to %s as %s", host, access.name)
-                dialled.lost.add_done_callback(lambda _lost: self._changed.set())
-                while not dialled.lost.done() and access == Access.load(self._file):
-                    await self._changed.wait()
-                    self._changed.clear()
-                if dialled.lost.done():
-                    log.warning("relay: the connection to %s was lost", host)
-                    await dialled.wait_lost()
-            finally:
-                dialled.close()
-                self._lost_at = self._box.clock.monotonic()
+            line = await open_line(relay, self._root, tls, may_accept)
         except Refused as refusal:
-            await self._put(refusal.reason, host)
-            return _RETRY_REFUSED_SECONDS
+            if refusal.reason != RELAY_TAKEN:
+                await self._put(refusal.reason, relay.host)
+                return _RETRY_REFUSED_SECONDS
+            trouble = RELAY_TAKEN
         except (OSError, TimeoutError, asyncssh.Error) as error:
             log.debug("relay: connection failed: %s: %s", type(error).__name__, error)
-            if self._box.clock.monotonic() - self._lost_at >= _QUIET_SECONDS:
-                await self._put(RELAY_AWAY, host)
+        else:
+            try:
+                await self._put(None)
+                log.info("relay: connected to %s as %s", relay.host, relay.name)
+                await self._wait_for_end(line, relay)
+            finally:
+                line.abort()
+                self._lost_at = self._box.clock.monotonic()
+        if self._box.clock.monotonic() - self._lost_at >= _QUIET_SECONDS:
+            await self._put(trouble, relay.host)
         return _RETRY_SECONDS
+
+    async def _wait_for_end(self, line: "asyncssh.SSHClientConnection", relay: Relay) -> None:
+        """Wait until `line` is lost, or until the box has left `relay`."""
+        lost = asyncio.create_task(line.wait_closed())
+        lost.add_done_callback(lambda _lost: self._changed.set())
+        try:
+            while not lost.done() and relay == Relay.load(self._root):
+                await self._changed.wait()
+                self._changed.clear()
+            if lost.done():
+                log.warning("relay: the connection to %s was lost", relay.host)
+        finally:
+            lost.cancel()
 
     async def _pause(self, seconds: tuple[float, float]) -> None:
         """Wait for `_changed`, or for a random time so that boxes do not all connect at once."""

@@ -58,6 +58,8 @@ async def post_raw(running: Running, raw: bytes):
         ({"customer": {"name": "n" * 201, "phone": "0600000001"}}, "VALIDATION_ERROR",
          "customer.name"),
         ({"customer": {"name": "S", "phone": "12345"}}, "VALIDATION_ERROR", "customer.phone"),
+        ({"customer": {"name": "S", "email": "s@a.co", "phone": 7}}, "VALIDATION_ERROR",
+         "customer.phone"),
         ({"customer": {"name": "S", "email": "s@a.co", "language": "de"}}, "VALIDATION_ERROR",
          "customer.language"),
         ({"notifyCustomer": "yes"}, "VALIDATION_ERROR", "notifyCustomer"),

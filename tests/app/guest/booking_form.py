@@ -4,7 +4,6 @@ import re
 
 from tests.builders import TONIGHT, table_id
 
-COOKIE = "__Host-venuebox-guest"
 SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
 
 

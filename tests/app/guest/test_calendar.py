@@ -47,12 +47,14 @@ async def test_a_whole_evening_runs_from_the_first_slot_to_the_end_of_the_last(w
 
 
 @pytest.mark.parametrize(
-    ("status", "state"),
-    [("confirmed", "CONFIRMED"), ("requested", "TENTATIVE"), ("pending", "TENTATIVE"),
-     ("cancelled", "CANCELLED"), ("declined", "CANCELLED")],
+    ("status", "state", "method"),
+    [("confirmed", "CONFIRMED", "PUBLISH"), ("requested", "TENTATIVE", "PUBLISH"),
+     ("pending", "TENTATIVE", "PUBLISH"), ("cancelled", "CANCELLED", "CANCEL"),
+     ("declined", "CANCELLED", "CANCEL")],
 )  # fmt: skip
-async def test_the_entry_knows_the_state(world, guest, status, state):
-    assert fields(await calendar(world, guest, status=status))["STATUS"] == state
+async def test_the_entry_knows_the_state(world, guest, status, state, method):
+    entry = fields(await calendar(world, guest, status=status))
+    assert (entry["STATUS"], entry["METHOD"]) == (state, method)
 
 
 async def test_a_change_is_the_same_entry_with_a_higher_sequence(world, guest):

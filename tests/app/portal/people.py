@@ -30,7 +30,7 @@ class Person:
     @property
     def headers(self) -> dict[str, str]:
         return {
-            "Cookie": f"__Host-venuebox-session={self.session.secret}",
+            "Cookie": f"{self.running.cookie('session')}={self.session.secret}",
             "Sec-Fetch-Site": "same-origin",
             "Accept-Language": self.language,
         }

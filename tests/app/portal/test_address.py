@@ -1,22 +1,21 @@
 """The owner chooses how guests and partners reach the box, and tests it."""
 
+from dataclasses import replace
+
 import pytest
 
-from appliance.core.errors import OperatorError
+from appliance.alerts import set_alert
 from appliance.core.settings import read_settings
-from appliance.relay_access import RelayAddress
+from appliance.core.ssh import ensure_key
+from appliance.relay import Relay
 from appliance.tls.acme import REQUESTED, State, _write_state
 from tests.app.portal.people import a_person
+from tests.app.relay.relay_world import a_relay
 from tests.conftest import running_box, with_settings
-from web.portal import address
 from web.portal.box_jobs import OUTSIDE
 from web.portal.cookies import RESTART
-from web.relay.enrolment import Invitation
 
 PAGE = "/portal/box/address"
-CODE = Invitation(
-    RelayAddress("relay.example", 2222, "SHA256:x"), "atlas.example.com", "secret"
-).encode()
 DIRECTORY = "https://acme-v02.api.letsencrypt.org/directory"
 
 
@@ -70,29 +69,52 @@ async def test_a_proxy_without_a_usable_address_is_refused_beside_its_field(runn
     assert 'aria-invalid="true"' in field
 
 
-async def test_the_code_of_a_relay_sets_the_address(running, owner, monkeypatch):
-    joined = []
+@pytest.fixture
+async def relay(unused_tcp_port):
+    async with a_relay(unused_tcp_port) as world:
+        yield world
 
-    async def join(root, invitation):
-        joined.append((root, invitation))
 
-    monkeypatch.setattr(address, "join_relay", join)
-    assert (await owner.post(f"{PAGE}/relay", {"code": CODE, "agree": "1"}))[0] == 303
-    assert joined == [(running.box.directory.root, Invitation.decode(CODE))]
+def line_of(offer):
+    return (
+        f"{offer.user}@{offer.host}:{offer.port} {offer.listen_port} {offer.fingerprint} "
+        f"{offer.name}"
+    )
+
+
+async def test_the_line_of_a_relay_that_knows_the_boxs_key_sets_the_address(running, owner, relay):
+    root = running.box.directory.root
+    key = (await owner.get(PAGE))[1].partition('id="relay-key"')[2]
+    assert ensure_key(root) in key
+    offer = relay.admit(root)
+
+    assert (await owner.post(f"{PAGE}/relay", {"line": line_of(offer), "agree": "1"}))[0] == 303
+
+    assert Relay.load(root) == offer
     found = saved(running)
-    assert found.server.app_url == "https://atlas.example.com"
-    assert found.acme.agree_terms
+    assert (found.server.app_url, found.acme.agree_terms) == (f"https://{offer.name}", True)
 
 
-async def test_a_code_that_the_relay_refuses_changes_nothing(running, owner, monkeypatch):
-    async def join(_root, _invitation):
-        raise OperatorError("the relay refuses this code")
-
-    monkeypatch.setattr(address, "join_relay", join)
-    for code in ("nonsense", CODE):
-        status, page, _headers = await owner.post(f"{PAGE}/relay", {"code": code})
+async def test_a_line_with_which_the_box_is_not_reached_changes_nothing(running, owner, relay):
+    root = running.box.directory.root
+    offer = relay.admit(root)
+    relay.keys.clear()
+    for line in (
+        "nonsense", line_of(offer), line_of(replace(offer, fingerprint=f"SHA256:{'a' * 43}")),
+        line_of(replace(offer, port=relay.listen_port)),
+    ):  # fmt: skip
+        status, page, _headers = await owner.post(f"{PAGE}/relay", {"line": line})
         assert (status, 'aria-invalid="true"' in page) == (422, True)
     assert saved(running).server.app_url == ""
+    assert Relay.load(root) is None
+
+
+async def test_the_page_tells_why_guests_do_not_reach_the_box(running, owner):
+    before = (await owner.get(PAGE))[1].count('class="problem"')
+    for alert in ("relay_away", "acme_unreached", "mail_settings"):
+        await running.live.database.write(set_alert, alert, "x")
+
+    assert (await owner.get(PAGE))[1].count('class="problem"') == before + 2
 
 
 async def test_only_the_owner_chooses(manager):

@@ -11,6 +11,7 @@ from aiohttp import web
 from tests.app.portal.people import a_person
 from tests.app.portal.seating import rows, value_of
 from tests.app.test_principals import a_path
+from tests.builders import TONIGHT, table_id
 from web.portal.cookies import RESTART
 from web.portal.forms import Once
 from web.portal.routes import PORTAL_ROUTES
@@ -31,9 +32,10 @@ TYPED_IN = {"name", "slug", "first", "last", "reason", "time_zone", "currency", 
 def said_at(page: str, name: str) -> str:
     """Return the error beside that field, which must be marked invalid and focused."""
     tag = re.search(rf'<(?:input|select|textarea)[^>]*\bname="{name}"[^>]*>', page)[0]
-    assert re.search(r'aria-invalid="true" aria-describedby="refused\b[^"]*" autofocus', tag), tag
+    described = rf'aria-invalid="true" aria-describedby="refused-{name}\b[^"]*" autofocus'
+    assert re.search(described, tag), tag
     behind = page[page.index(tag) :]
-    return re.search(r'id="refused" role="alert">([^<]*)<', behind)[1]
+    return re.search(rf'id="refused-{name}" role="alert">([^<]*)<', behind)[1]
 
 
 @pytest.mark.parametrize(
@@ -70,6 +72,31 @@ async def test_a_form_says_what_is_wrong_beside_its_field(new_box, path, form, f
     for name, text in form.items():
         if name in TYPED_IN:
             assert value_of(page, name) == text, name
+
+
+RESERVATION = {"date": TONIGHT, "slot": "19:30", "guests": "2", "table": table_id("T2"),
+               "customer_name": "Karim", "token": "of the page"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("path", "form", "faults"),
+    [("venue/rules", {**VENUE, "name": "", "currency": "DIR", "map_url": "x", "seen": ""}, 3),
+     ("venue/rules", {**VENUE, "request_expiry_hours": "x", "address": "a" * 600}, 2),
+     ("venue/slots", {"start": "10 pm", "end": "10 pm"}, 3),
+     ("venue/slots", {**SLOT, "end": "later", "name": "x" * 101}, 3),
+     ("reservations/new", {**RESERVATION, "customer_email": "a@b", "customer_phone": "12",
+                           "customer_name": LONG * 2}, 3),
+     ("reservations/new", {"token": "of the page", "letter": "1"}, 6)],
+)  # fmt: skip
+async def test_a_form_names_all_its_faults_at_once(running, owner, path, form, faults):
+    if "seen" in form or path == "venue/rules":
+        form = {**form, "seen": value_of((await owner.get(f"/portal/{path}"))[1], "seen")}
+    status, page, _ = await owner.post(f"/portal/{path}", form)
+    assert (status, page.count('class="refused"')) == (400, faults)
+    assert page.count("autofocus") == 1
+
+    status, part, _ = await owner.post(f"/portal/{path}", form, **{"HX-Request": "true"})
+    assert (status, part.count('class="problem"') or part.count('class="refused"')) == (400, faults)
 
 
 @pytest.mark.parametrize(("name", "status"), [("", 400), (LONG, 400), ("OWNER 5", 409)])

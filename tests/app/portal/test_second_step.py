@@ -83,7 +83,7 @@ async def test_a_second_step_is_added_with_the_password_and_a_right_code(running
 
 
 def offered(reader, keyring, staff_id):
-    sql = "SELECT secret FROM second_step WHERE staff_id = :id"
+    sql = "SELECT secret FROM two_factor WHERE staff_id = :id"
     return keyring.unwrap(reader.value(sql, {"id": staff_id}))
 
 
@@ -97,8 +97,9 @@ async def test_no_session_is_open_before_the_code_is_right_though_the_browser_is
     status, _, response = await send(running, path, asked=form, code=shown(running, secret))
 
     assert (status, response.headers["Location"]) == (303, "/portal/venue")
-    assert set(response.cookies) == {"__Host-venuebox-session", "__Host-venuebox-device"}
-    known = f"__Host-venuebox-device={response.cookies['__Host-venuebox-device'].value}"
+    assert set(response.cookies) == {running.cookie("session"), running.cookie("device")}
+    device = response.cookies[running.cookie("device")]
+    known = f"{device.key}={device.value}"
 
     status, text, response = await send(
         running, headers={**FROM_OURS, "Cookie": known}, name="Yasmine", password=PASSWORD

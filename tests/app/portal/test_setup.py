@@ -34,7 +34,7 @@ async def send(running: Running, secret: str, name="Yasmine", password=PASSWORD,
     async with running.client.post(
         "/portal/setup", data=form, headers={**FROM_OURS, **headers}, allow_redirects=False
     ) as response:
-        cookie = response.cookies.get("__Host-venuebox-session")
+        cookie = response.cookies.get(running.cookie("session"))
         return response.status, await response.text(), cookie.value if cookie else None
 
 

@@ -45,9 +45,9 @@ async def test_the_case_of_a_name_does_not_matter_in_any_script(running, typed):
 async def test_a_session_is_stored_hashed_and_made_anew_at_each_sign_in(running):
     await an_account(running)
 
-    first = (await sign_in(running))[3]["__Host-venuebox-session"]
-    fixed = f"__Host-venuebox-session={first}"
-    second = (await sign_in(running, Cookie=fixed))[3]["__Host-venuebox-session"]
+    name = running.cookie("session")
+    first = (await sign_in(running))[3][name]
+    second = (await sign_in(running, Cookie=f"{name}={first}"))[3][name]
 
     assert first != second
     hashes = await running.live.database.read(
@@ -57,9 +57,18 @@ async def test_a_session_is_stored_hashed_and_made_anew_at_each_sign_in(running)
     assert first.encode() not in hashes
 
 
+async def test_two_boxes_on_one_host_do_not_sign_each_other_out(running):
+    await an_account(running)
+    first, second = [
+        set((await sign_in(running, Host=f"127.0.0.1:{port}"))[3]) for port in (8600, 8601)
+    ]
+    assert len(first) == len(second) == 2
+    assert not first & second
+
+
 async def test_a_browser_keeps_its_device_only_if_the_box_issued_it(running):
     await an_account(running)
-    name = "__Host-venuebox-device"
+    name = running.cookie("device")
 
     issued = (await sign_in(running, Cookie=f"{name}=attackers-choice"))[3][name]
 
@@ -90,8 +99,8 @@ async def test_after_five_wrong_passwords_the_sixth_waits_even_when_it_is_right(
 
 async def test_the_owners_own_browser_is_not_locked_out_by_strangers(running):
     await an_account(running)
-    cookies = (await sign_in(running))[3]
-    known = f"__Host-venuebox-device={cookies['__Host-venuebox-device']}"
+    name = running.cookie("device")
+    known = f"{name}={(await sign_in(running))[3][name]}"
     for _ in range(6):
         await sign_in(running, password="wrong one")
 

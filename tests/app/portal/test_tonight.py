@@ -228,7 +228,7 @@ async def test_a_page_without_its_own_cookie_hears_nothing_and_the_other_goes_on
     _, token = await running.live.database.write(issue_terminal, "Porte 1")
     cookie = host.headers["Cookie"]
     if kept == "terminal":
-        cookie = f"__Host-venuebox-terminal={token}"
+        cookie = f"{running.cookie('terminal')}={token}"
     pages = [("page", "b!live!2026-11-21!"), ("page", "d!live!door!"), ("page", "e!test!door!")]
     mine, refused = {"session": ("b", {"d", "e"}), "terminal": ("d", {"b", "e"})}[kept]
 
@@ -239,6 +239,20 @@ async def test_a_page_without_its_own_cookie_hears_nothing_and_the_other_goes_on
     await seat(running)
     told = await events.until("row" if kept == "session" else "change")
     assert told.to == mine
+    response.close()
+
+
+async def test_a_door_app_of_the_test_environment_follows_its_own(running):
+    _, token = await running.test.database.write(issue_terminal, "Porte 1")
+    cookie = f"{running.cookie('terminal-test')}={token}"
+    pages = [("page", "a!live!door!"), ("page", "b!test!door!")]
+
+    response = await running.client.get("/live", params=pages, headers={"Cookie": cookie})
+
+    events = Ear(response)
+    assert [((told := await events.next()).to, told.kind) for _ in range(2)] == [
+        ("a", "over"), ("b", "totals"),
+    ]  # fmt: skip
     response.close()
 
 

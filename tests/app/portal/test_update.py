@@ -64,7 +64,7 @@ class Site:
 async def site(running, authority, tmp_path, monkeypatch):
     """The site at `update.url` of version 1.0, whose systemd takes requests."""
     monkeypatch.setattr(service, "UNIT", tmp_path / "venuebox.service")
-    path, _unit = service.make_update_units(tmp_path, "/usr/bin/venuebox")
+    path = service.make_update_units(tmp_path, "/usr/bin/venuebox")["venuebox-update.path"]
     (tmp_path / "venuebox-update.path").write_text(path, "utf-8")
     (tmp_path / "bin").mkdir()
     monkeypatch.setattr(update, "find_program", lambda: str(tmp_path / "bin" / "venuebox"))

@@ -1,9 +1,12 @@
 """Add tables from a pasted or uploaded list."""
 
 import asyncio
+import html
+import re
 
 import pytest
 
+from appliance.core.encodings import ENCODINGS
 from appliance.venue.model import list_tables
 from appliance.venue.table_list import parse_tables
 from tests.app.portal.seating import value_of
@@ -110,6 +113,66 @@ async def test_a_file_is_read_as_utf_8_whatever_it_says(kind, owner):
 
 
 FIELD = (b'name="list"', b"A1")
+FRENCH = "Numéro;Nom\nA1;Terrasse d’été\nA2;Cœur\nA3;Salle à manger\nA4;FENÊTRE\nA5;Côté mer"
+ARABIC = "رقم;الاسم\nA1;شرفة الصيف\nA2;طاولة النافذة\nA3;الحديقة\nA4;القاعة الكبيرة\nA5;البهو"
+
+
+@pytest.mark.parametrize(
+    ("list_", "encoding"),
+    [(text, encoding)
+     for text, encodings in (
+         (FRENCH, ("utf-8", "utf-8-sig", "utf-16", "cp1252", "mac_roman")),
+         (FRENCH.replace("œ", "oe").replace("’", "'"), ("cp850",)),
+         (ARABIC, ("utf-8", "utf-8-sig", "utf-16", "cp1256", "mac_arabic", "cp720")))
+     for encoding in encodings],
+)  # fmt: skip
+async def test_a_file_is_read_in_every_encoding_that_excel_saves(running, manager, list_, encoding):
+    for end in ("\r\n", "\r"):
+        raw = list_.replace("\n", end).replace(";", "\t" if encoding == "utf-16" else ";")
+        head = b'name="file"; filename="tables.csv"'
+        sent = upload((b'name="list"', b""), (head, raw.encode(encoding)))
+        status, page, _ = await manager.send("POST", "/portal/venue/preview", **sent)
+        assert status == 200
+        found = re.findall(r"<td><bdi>([^<]*)</bdi></td><td><bdi dir", html.unescape(page))
+        assert found == [line.partition(";")[2] for line in list_.split("\n")[1:]]
+        assert ENCODINGS.get(encoding, "UTF-8") in page
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"PK\x03\x04\x14\x00\x06\x00", b"A1;\x00", b"\xff\xfeA", "A1;\ufffd".encode()],
+    ids=["workbook", "zero", "half", "replaced"],
+)  # fmt: skip
+async def test_a_file_that_is_no_text_is_refused_at_its_field(manager, sent):
+    sent = upload((b'name="list"', b""), (b'name="file"; filename="a.csv"', sent))
+    status, page, _ = await manager.send("POST", "/portal/venue/preview", **sent)
+    assert (status, 'id="refused-file"' in page) == (400, True)
+
+
+async def test_a_pasted_list_with_a_replacement_sign_is_refused(manager):
+    status, page, _ = await manager.post("/portal/venue/preview", {"list": "A1;\ufffdt\ufffd"})
+    assert (status, 'id="refused-list"' in page) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [('A1;"Salon; bleu"', "Salon; bleu"), ('A1,"Salon, bleu"', "Salon, bleu"),
+     ('A1;"Salon ""Bleu"""', 'Salon "Bleu"'), ('"A1"\t"Salon\nbleu"', "Salon bleu"),
+     ('A1;Salon 12" bleu', "Salon 12 bleu"), ("sep=,\nA1,Salon; bleu", "Salon; bleu"),
+     ("SEP=;\r\nA1;Salon", "Salon")],
+)  # fmt: skip
+def test_cells_are_quoted_as_in_csv(row, name):
+    found = parse_tables(row.replace("\r\n", "\n") + "\nA2")
+    assert found.faults == ()
+    assert [(table.number, table.name) for table in found.tables] == [("A1", name), ("A2", "A2")]
+
+
+def test_a_line_with_several_faults_names_them_all():
+    [(line, _, fault)] = parse_tables("X1;a;0;4000;bar;12,5").faults
+    assert line == 1
+    assert {fault.field, *(other.field for other in fault.others)} == {
+        "capacity_min", "capacity_max", "minimum_spend",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A relay for the tests of this folder."""
+"""A relay for the tests of this folder, and a box's data directory."""
 
 import pytest
 
@@ -6,6 +6,13 @@ from tests.app.relay.relay_world import a_relay
 
 
 @pytest.fixture
-async def relay(tmp_path):
-    async with a_relay(tmp_path / "relay") as world:
+async def relay(unused_tcp_port):
+    async with a_relay(unused_tcp_port) as world:
         yield world
+
+
+@pytest.fixture
+def root(tmp_path):
+    path = tmp_path / "joined"
+    path.mkdir()
+    return path

@@ -1,126 +1,88 @@
-"""A relay in this process, boxes that dial it, and callers. TLS is not spoken, only its hello."""
+"""A relay in this process, which keeps to the rules of sshd, and callers that come through it."""
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
+from ipaddress import ip_address
 
 import asyncssh
-from aiohttp import web
 
-from appliance.clock import SystemClock
-from appliance.http.rate_limit import RateLimit
-from appliance.relay_access import RelayAddress
-from tests.app.relay.test_hello import hello_for
-from web.connection import ConnectionLimit
-from web.listeners import listen
-from web.relay.dial import dial, join
-from web.relay.enrolment import Enrolments
-from web.relay.relay import build_status
-from web.relay.router import Router
-from web.relay.server import Boxes, Limits, listen_for_boxes
-from web.relay.storage import BoxFiles
+from appliance.core.ssh import ensure_key
+from appliance.relay import Relay
 
-HERE = "127.0.0.1"
+HERE, CALLER = "127.0.0.1", "192.0.2.7"
+USER, NAME = "venuebox-relay", "a.example"
 SECONDS = 30.0
-TOKEN = "a-token-of-the-relay"
 
 
-class MovedClock(SystemClock):
-    """The system's clock, some milliseconds on."""
-
-    moved = 0
-
-    def now(self):
-        return super().now() + self.moved
+def header_of(caller, port=4444):
+    """The PROXY header that HAProxy sends for this caller."""
+    address = ip_address(caller).packed
+    rest = address + bytes(len(address)) + port.to_bytes(2) + (443).to_bytes(2)
+    family = 0x11 if len(address) == 4 else 0x21
+    return b"\r\n\r\n\x00\r\nQUIT\n" + bytes([0x21, family]) + len(rest).to_bytes(2) + rest
 
 
 class Answering(asyncio.Protocol):
-    """A box's protocol: answers what it reads with its mark in front, and keeps what it saw."""
+    """A box's protocol: answers what it reads with a mark in front, and keeps what it saw."""
 
-    def __init__(self, mark, seen):
-        self.mark, self.seen = mark, seen
-        self.transport = None
+    def __init__(self, seen):
+        self.seen, self.transport = seen, None
 
     def connection_made(self, transport):
         self.transport = transport
 
     def data_received(self, data):
-        self.seen.append((self.transport.get_extra_info("peername"), data))
-        self.transport.write(self.mark + data)
+        self.seen.append((self.transport.get_extra_info("peername")[0], data))
+        self.transport.write(b"box|" + data)
 
-    def eof_received(self):
-        return False
+
+class _Sshd(asyncssh.SSHServer):
+    def __init__(self, world):
+        self.world = world
+
+    def connection_made(self, conn):
+        self.line = conn
+        self.world.lines.append(conn)
+
+    def connection_lost(self, _error):
+        self.world.lines.remove(self.line)
+
+    def public_key_auth_supported(self):
+        return True
+
+    def validate_public_key(self, username, key):
+        return username == USER and key.export_public_key().split()[1] in self.world.keys
+
+    def server_requested(self, listen_host, listen_port):
+        return (listen_host, listen_port) == (HERE, self.world.listen_port)
 
 
 class World:
-    """The relay and what it needs. `start` has run."""
+    """A relay that listens. `listen_port` is the port that its box may ask for."""
 
-    def __init__(self, root, limits, per_minute, host, per_address):
-        self.host = host
-        self.clock = MovedClock()
-        self.enrolments = Enrolments(root)
-        self.enrolments.make_folders()
-        self.key = asyncssh.generate_private_key("ssh-ed25519")
-        self.boxes = Boxes(self.enrolments, self.clock, limits)
-        rate = RateLimit(self.clock, per_minute)
-        limit = ConnectionLimit(1000, per_address=per_address)
-        self.router = Router(self.boxes, limit, rate)
-        self.dialled = []
-        self.secrets = 0
+    def __init__(self, listen_port):
+        self.listen_port = listen_port
+        self.host_key = asyncssh.generate_private_key("ssh-ed25519")
+        self.keys, self.lines = set(), []
 
-    async def start(self):
-        await self.listen()
-        self.address = RelayAddress(self.host, self.ssh.get_port(), self.key.get_fingerprint())
-        self.enrolments.set_address(self.address)
-        self.public = [
-            await asyncio.start_server(serve, self.host, 0)
-            for serve in (self.router.serve_tls, self.router.serve_http)
-        ]
-        self.tls, self.http = (each.sockets[0].getsockname()[1] for each in self.public)
-        self.runner = web.AppRunner(build_status(self.boxes, self.router, TOKEN))
-        await self.runner.setup()
-        site = web.TCPSite(self.runner, HERE, 0)
-        await site.start()
-        self.status = self.runner.addresses[0][1]
-
-    async def listen(self, port=0):
-        listener = listen(self.host, port)
-        self.ssh = await listen_for_boxes(self.boxes, listener, self.key, BoxFiles)
-
-    async def stop(self):
-        for dialled in self.dialled:
-            dialled.close()
-        for server in (*self.public, self.ssh):
-            server.close()
-        await self.router.close()
-        self.boxes.close()
-        await self.runner.cleanup()
-        await self.until(lambda: not any(map(self.boxes.connection, self.boxes.names)))
-
-    def invite(self, name, hours=1):
-        self.secrets += 1
-        ends_at = self.clock.now() + hours * 3_600_000
-        return self.enrolments.invite(name, self.secrets.to_bytes(16), ends_at)
-
-    async def enrol(self, name):
-        """A box that has joined under this name; it has not dialled yet."""
-        return await join(self.invite(name))
-
-    async def dial(self, access, may_accept=lambda _caller: True):
-        """Dial as that box; return what its protocols see."""
-        seen = []
-        mark = access.name.encode() + b"|"
-        dialled = await dial(
-            access, lambda: Answering(mark + b"tls|", seen),
-            lambda: Answering(mark + b"plain|", seen), may_accept,
+    async def start(self, **options):
+        self.server = await asyncssh.listen(
+            HERE, 0, server_factory=lambda: _Sshd(self), server_host_keys=[self.host_key],
+            **options,
         )  # fmt: skip
-        self.dialled.append(dialled)
-        return dialled, seen
 
-    async def connected(self, name):
-        """A box with this name that has dialled, and what it sees."""
-        access = await self.enrol(name)
-        _dialled, seen = await self.dial(access)
-        return access, seen
+    def admit(self, root):
+        """Let the box in `root` join; return what its owner pastes."""
+        self.keys.add(ensure_key(root).split()[1].encode())
+        return Relay(
+            USER, HERE, self.server.get_port(), self.listen_port,
+            self.host_key.get_fingerprint(), NAME,
+        )  # fmt: skip
+
+    def cut(self):
+        """End every line."""
+        for each in list(self.lines):
+            each.abort()
 
     async def until(self, is_so):
         async with asyncio.timeout(SECONDS):
@@ -128,31 +90,36 @@ class World:
                 await asyncio.sleep(0.01)
 
     @asynccontextmanager
-    async def call(self, port=None, **options):
-        """A caller's connection to the public port."""
-        reader, writer = await asyncio.open_connection(self.host, port or self.tls, **options)
+    async def calling(self, *parts):
+        """A caller who sends these parts one after the other."""
+        reader, writer = await asyncio.open_connection(HERE, self.listen_port)
         try:
+            for part in parts:
+                writer.write(part)
+                await asyncio.sleep(0.01)
             yield reader, writer
         finally:
             writer.close()
-            await asyncio.gather(writer.wait_closed(), return_exceptions=True)
+            with suppress(OSError):
+                await writer.wait_closed()
 
-    async def ask(self, data, port=None):
-        """All that a caller who sends this receives until the connection ends or pauses."""
-        async with self.call(port) as (reader, writer), asyncio.timeout(SECONDS):
-            writer.write(data)
+    async def ask(self, *parts):
+        """All that a caller who sends these parts receives until the first pause."""
+        async with self.calling(*parts) as (reader, _), asyncio.timeout(SECONDS):
             with suppress(ConnectionResetError):
                 return await reader.read(65536)
             return b""
 
-    def ask_for(self, name):
-        return self.ask(hello_for(name))
+    async def stop(self):
+        self.server.close()
+        self.cut()
+        await self.server.wait_closed()
 
 
 @asynccontextmanager
-async def a_relay(root, limits=None, per_minute=10_000, host=HERE, per_address=1000):
-    world = World(root, limits or Limits(), per_minute, host, per_address)
-    await world.start()
+async def a_relay(listen_port, **options):
+    world = World(listen_port)
+    await world.start(**options)
     try:
         yield world
     finally:

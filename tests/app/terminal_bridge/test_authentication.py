@@ -42,7 +42,8 @@ async def test_a_cookie_scans_only_from_the_boxs_own_pages_and_a_token_from_anyw
     door, headers, status
 ):
     body = {"scanId": "one", "code": "x"}
-    cookie = {"Authorization": None, "Cookie": f"__Host-venuebox-terminal={door.token}"}
+    name = f"__Host-venuebox-terminal-{door.client.port}"
+    cookie = {"Authorization": None, "Cookie": f"{name}={door.token}"}
 
     assert (await door.call("GET", "/me", headers=cookie))[0] == 200
     assert (await door.call("POST", "/scans", body, headers=headers | cookie))[0] == status
@@ -50,8 +51,12 @@ async def test_a_cookie_scans_only_from_the_boxs_own_pages_and_a_token_from_anyw
 
 
 async def test_the_cookies_of_both_environments_do_not_meet(door, test_door):
-    for name, token, status in (("", door.token, 401), ("-test", test_door.token, 200)):
-        cookie = {"Authorization": None, "Cookie": f"__Host-venuebox-terminal{name}={token}"}
+    for kind, token, status in (
+        ("terminal", door.token, 401),
+        ("terminal-test", test_door.token, 200),
+    ):
+        name = f"__Host-venuebox-{kind}-{door.client.port}"
+        cookie = {"Authorization": None, "Cookie": f"{name}={token}"}
         assert (await test_door.call("GET", "/me", headers=cookie))[0] == status
 
 

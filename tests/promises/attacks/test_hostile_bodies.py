@@ -75,6 +75,10 @@ class ServedBox:
         """What `work` gives, done in the box's own loop."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
 
+    def cookie(self, kind):
+        """The name of a cookie: these requests name the host without a port."""
+        return f"__Host-venuebox-{kind}"
+
     def spent(self):
         """Seconds of processor that the loop's thread has used."""
         return time.clock_gettime(time.pthread_getcpuclockid(self.thread.ident))

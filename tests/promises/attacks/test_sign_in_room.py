@@ -46,13 +46,13 @@ async def test_a_stranger_behind_our_proxy_uses_up_nobody_elses_tries(
 
 async def test_a_stranger_on_the_houses_own_network_shuts_no_browser_of_the_house_out(running):
     await an_account(running)
-    cookies = (await sign_in(running))[3]
-    known = f"__Host-venuebox-device={cookies['__Host-venuebox-device']}"
+    name = running.cookie("device")
+    known = f"{name}={(await sign_in(running))[3][name]}"
     running.app[PASSWORDS]._hasher = argon2.PasswordHasher(1, 64, 1)
     guesses = [await sign_in(running, f"Nobody {n}", "wrong one") for n in range(60)]
 
     stranger = await sign_in(running, password=PASSWORD)
-    made_up = await sign_in(running, password=PASSWORD, Cookie="__Host-venuebox-device=abc")
+    made_up = await sign_in(running, password=PASSWORD, Cookie=f"{name}=abc")
     mine = await sign_in(running, password=PASSWORD, Cookie=known)
 
     assert [guess[0] for guess in guesses][-1] == 429

@@ -15,6 +15,7 @@ import pytest
 from appliance.commands import service
 from appliance.commands.service import make_unit, make_update_units, takes_requests
 from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import OperatorError
 from tests.unit.commands.open_folders import let_everybody_enter
 
 ANALYZE = shutil.which("systemd-analyze")
@@ -75,17 +76,31 @@ if ANALYZE is not None:  # elsewhere the words above have to do
         path.write_text(make_unit(tmp_path, "root", "/usr/bin/true"), "utf-8")
         return path
 
-    def test_systemd_finds_nothing_wrong_with_the_units(unit, tmp_path):
-        units = [unit, tmp_path / "venuebox-update.path", tmp_path / "venuebox-update.service"]
-        for path, text in zip(
-            units[1:], make_update_units(tmp_path / "50 % box", "/usr/bin/true"), strict=True
-        ):
-            path.write_text(text, "utf-8")
+    @pytest.mark.parametrize(
+        "name",
+        ["50 % box", "L'Étoile", 'the "box"', "both'\"", "a\\b", "C$HOME${x}", "a; b", "-", "@x #"],
+    )
+    def test_systemd_finds_nothing_wrong_with_the_units_whatever_the_folders_are_called(
+        tmp_path, name
+    ):
+        program = "/usr/bin/true"  # systemd itself forbids quotes in a program's path
+        unit = make_unit(tmp_path / name, "root", program, f"/media/{name}")
+        units = {"venuebox-box.service": unit} | make_update_units(tmp_path / name, program)
+        for file, text in units.items():
+            (tmp_path / file).write_text(text, "utf-8")
 
-        done = subprocess.run([ANALYZE, "verify", *units], capture_output=True, text=True,
+        paths = [tmp_path / file for file in units]
+        done = subprocess.run([ANALYZE, "verify", *paths], capture_output=True, text=True,
                               check=False)  # fmt: skip
 
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+    @pytest.mark.parametrize("line", ['ReadWritePaths="/srv', "ReadWritePath=/srv", "ExecStart="])
+    def test_a_unit_that_systemd_only_warns_of_is_refused(unit, line):
+        text = unit.read_text("utf-8").replace("[Install]", f"{line}\n[Install]")
+
+        with pytest.raises(OperatorError, match=r"venuebox\.service"):
+            service._verify({"venuebox.service": text})
 
     def test_the_service_is_exposed_by_less_than_3(unit):
         unit.write_text(unit.read_text("utf-8").replace("User=root", "User=venuebox"), "utf-8")
@@ -109,6 +124,13 @@ def test_the_folder_of_backups_may_be_written_by_the_service(box):
     assert box("service", "install", "--print") == 0
 
     assert "\nReadWritePaths=-/media/the\\x20usb\n" in box.out
+
+
+def test_a_folder_of_backups_that_leads_to_the_system_is_refused(box, tmp_path):
+    (tmp_path / "usb").symlink_to("/etc")
+    (box.data / "settings.toml").write_text(f'[backup]\ndirectory = "{tmp_path}/usb"\n')
+
+    assert "/etc" in box.complaint("service", "install", "--print")
 
 
 @pytest.mark.parametrize("sign", ["\\n", "\\r", "\\t", "\\u0000", "\\u0085", "\\u009b"])

@@ -311,6 +311,21 @@ async def test_no_letter_is_broken_open_by_what_was_typed(contents_of, kind, tex
         assert event["UID"] == usual["UID"]
 
 
+@pytest.mark.parametrize(("kind", "method"), [("confirmation", "PUBLISH"), ("cancelled", "CANCEL")])
+async def test_the_calendar_part_and_its_file_name_the_same_method(contents_of, kind, method):
+    contents = with_changes(await contents_of(kind), venue__name='Café "L’Été"; Riad, & fils')
+
+    letter = received(Composer(SENDER).compose(contents))
+
+    part = attachments(letter)["reservation.ics"]
+    calendar = Calendar.from_ical(part.get_content())
+    assert (part["Content-Type"].params["method"], calendar["METHOD"]) == (method, method)
+    organizer = the_event(letter)["ORGANIZER"]
+    assert (organizer, organizer.params["CN"]) == (
+        f"mailto:{SENDER}", "Café L’Été; Riad, & fils",
+    )  # fmt: skip
+
+
 async def test_the_calendar_file_has_the_instant_in_the_zone_of_the_venue(contents_of, clock):
     clock.set("2026-09-01T12:00:00Z")
     contents = await contents_of("confirmation", date="2026-09-19")  # the last evening at +01

@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+from appliance.core.settings import MailSettings
+from appliance.email.smtp import find_trouble, send_trial
 from appliance.email.worker import EmailWorker
 from appliance.reservations.email_queue import find_email
 from tests.unit.email.conftest import GUEST
@@ -158,3 +160,50 @@ async def test_a_server_that_ponders_over_a_letter_is_not_given_it_twice(deliver
 
     assert letter_row(row.id).state == "sent"
     assert len(handler.envelopes) == 1
+
+
+class Strict(Handler):
+    """A relay that turns away whoever greets as `localhost`."""
+
+    def __init__(self):
+        super().__init__()
+        self.greeted = []
+
+    async def handle_EHLO(self, _server, session, _envelope, hostname, responses):  # noqa: N802
+        self.greeted.append(hostname)
+        session.host_name = hostname
+        return ["421 go away"] if hostname == "localhost" else responses
+
+
+@pytest.mark.parametrize(
+    ("sender", "domain"),
+    [("table@riad.example", "riad.example"), ("table@café.ma", "xn--caf-dma.ma")],
+)
+async def test_the_check_and_the_trial_do_what_a_letter_does(sender, domain):
+    async with smtp_server(Strict()) as (port, handler):
+        settings = MailSettings(host="127.0.0.1", port=port, security="none", sender=sender)
+
+        trouble = await find_trouble(settings, 10)
+        assert (trouble, handler.envelopes) == (None, [])
+        outcome = await send_trial(settings, "boss@café.ma", "Café l’Été", "Essai", "Tout va bien…")
+
+    assert outcome.result == "accepted"
+    assert handler.greeted == [domain, domain]
+    [envelope] = handler.envelopes
+    assert envelope.mail_from.endswith(f"@{domain}")
+    assert envelope.rcpt_tos == ["boss@xn--caf-dma.ma"]
+    assert envelope.content.isascii()
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [({"mail": "550 5.1.8 unknown"}, "sender refused"), ({"sender": "nobody"}, "mail.sender"),
+     ({"sender": "été@riad.example"}, "SMTPUTF8")],
+)  # fmt: skip
+async def test_the_check_finds_a_sender_that_no_letter_could_have(changes, named):
+    async with smtp_server(enable_SMTPUTF8=False) as (port, handler):
+        handler.mail = changes.get("mail", handler.mail)
+        sender = changes.get("sender", "table@riad.example")
+        settings = MailSettings(host="127.0.0.1", port=port, security="none", sender=sender)
+
+        assert named in (await find_trouble(settings, 10) or "")

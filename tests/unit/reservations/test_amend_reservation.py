@@ -1,10 +1,12 @@
 """What staff correct after a reservation was granted; phone numbers in digits of any script."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from appliance.core.errors import (
+    FewerThanArrived,
     GuestsOutOfRange,
     TableNotFound,
     TableTaken,
@@ -24,6 +26,7 @@ from appliance.reservations.change import (
 )
 from appliance.reservations.create import enter_by_staff
 from appliance.reservations.request import read_contacts
+from appliance.reservations.rows import get_reservation, update_reservation
 from tests.builders import a_booking, table_id
 from tests.unit.rows import history
 
@@ -53,6 +56,27 @@ async def test_no_party_is_amended_to_what_its_table_does_not_seat(box, booked, 
         await amend(box, booked, guests=guests)
 
     assert happened(box) == ["created"]
+
+
+async def test_a_party_too_large_for_its_table_is_moved_and_corrected_once_that_is_confirmed(
+    box, booked
+):
+    await box.live.database.write(
+        lambda tx: tx.execute("UPDATE venue_table SET capacity_min = 3 WHERE number = 'T2'")
+    )
+    move = partial(box.live.database.write, move_to_table, booked.id, table_id("T2"), actor=BY)
+    with pytest.raises(GuestsOutOfRange):
+        await move()
+
+    moved = await move(over_capacity=True)
+    same = await amend(box, moved, guests=moved.guests, notes="Fenêtre")
+    assert (same.table_id, same.notes) == (table_id("T2"), "Fenêtre")
+
+
+async def test_no_party_is_made_smaller_than_those_who_have_arrived(box, booked):
+    await box.live.database.write(update_reservation, booked.id, arrived=2)
+    with pytest.raises(FewerThanArrived):
+        await amend(box, await box.live.database.read(get_reservation, booked.id), guests=1)
 
 
 async def test_nobody_is_moved_onto_somebody_else(box, booked):

@@ -53,7 +53,7 @@ def test_a_slot_may_run_into_the_next_day_on_which_no_other_slot_begins_before_i
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("name = ", "the venue file is not valid TOML"),
+        ("name = ", "the venue file cannot be read"),
         ('slug = "x"\n' + TABLE, "name is missing"),
         ('name = " "\nslug = "x"\n' + TABLE, "name is ' '"),
         ('name = "x"\nslug = "Riad Atlas"\n' + TABLE, "slug is 'Riad Atlas'"),

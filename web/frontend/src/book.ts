@@ -5,6 +5,7 @@
 
 const evening = document.querySelector<HTMLFormElement>("[data-evening]");
 const booking = document.querySelector<HTMLFormElement>("[data-booking]");
+const DEADLINE_MS = 60_000;
 let pendingRequest: AbortController | undefined;
 
 /** The slot that the guest has chosen, and the chosen table for each slot. */
@@ -81,6 +82,21 @@ function loadOfferOrSubmit(date: string, guests: string, isSpent = false): void 
   });
 }
 
+/** Send the form, which stays as it is if there is no answer. */
+async function send(form: HTMLFormElement): Promise<void> {
+  form.dataset["sent"] = "yes";
+  form.querySelector("[data-unanswered]")?.setAttribute("hidden", "");
+  const texts = [...new FormData(form)].map(([name, value]) => [name, String(value)]);
+  const signal = AbortSignal.timeout(DEADLINE_MS);
+  const options = { method: "POST", body: new URLSearchParams(texts), signal };
+  const answer = await fetch(form.action, options).catch(() => null);
+  if (answer?.redirected) return location.assign(answer.url);
+  // The page with its faults: a refused form may be sent again.
+  if (answer && answer.status < 500) return form.submit();
+  delete form.dataset["sent"];
+  form.querySelector("[data-unanswered]")?.removeAttribute("hidden");
+}
+
 if (evening && booking) {
   const date = evening.querySelector<HTMLInputElement>("input[name=date]");
   const guests = evening.querySelector<HTMLSelectElement>("select[name=guests]");
@@ -89,12 +105,19 @@ if (evening && booking) {
     if (date?.reportValidity() && guests) loadOfferOrSubmit(day, guests.value, isSpent);
   };
   evening.querySelector("[data-look]")?.setAttribute("hidden", "");
-  evening.addEventListener("change", () => show(date?.value ?? ""));
-  evening.addEventListener("click", (event) => {
-    const chip = event.target instanceof Element ? event.target.closest("button[name=date]") : null;
-    if (!(chip instanceof HTMLButtonElement)) return;
+  // While a date is typed, the field fires "change" for incomplete dates too.
+  evening.addEventListener("change", () => {
+    if (date?.checkValidity()) show(date.value);
+  });
+  evening.addEventListener("submit", (event) => {
     event.preventDefault();
-    show(chip.value);
+    show(date?.value ?? "");
+  });
+  evening.addEventListener("click", (event) => {
+    const chip = event.target instanceof Element ? event.target.closest("[data-day]") : null;
+    if (!(chip instanceof HTMLElement) || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    show(chip.dataset["day"] ?? "");
   });
   booking.addEventListener("change", (event) => remember(event.target));
   // If the box shows the form again because of an error, the form contains the earlier choice.
@@ -102,8 +125,8 @@ if (evening && booking) {
     remember(choice instanceof HTMLOptionElement ? choice.closest("select") : choice);
   }
   booking.addEventListener("submit", (event) => {
-    if (booking.dataset["sent"]) event.preventDefault();
-    booking.dataset["sent"] = "yes";
+    event.preventDefault();
+    if (!booking.dataset["sent"]) void send(booking);
   });
   // If the back button restores a page whose form was sent, load a new token and the tables that
   // are still free.

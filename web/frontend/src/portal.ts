@@ -1,31 +1,35 @@
 // The portal's script. It adds htmx and other features to pages. Every form works without it.
 import "htmx.org";
 
+import { keepDrafts, restoreDrafts } from "./portal/drafts";
 import { followDrawer } from "./portal/drawer";
-import { preventDoubleSubmit, showErrorsInline, showNetworkErrors } from "./portal/forms";
+import {
+  onEachPage, preventDoubleSubmit, sendFormsInPlace, showNetworkErrors,
+} from "./portal/forms";
 import {
   closeMenus, copyOnClick, keepChosenTable, labelDates, reloadSentForms, removeSecrets,
   showFlashOnce, waitForRestart,
 } from "./portal/page";
 import { dragTables } from "./portal/table_order";
 import { followBoard } from "./portal/tonight";
-import { keepUnsavedInput, restoreOtherForms } from "./portal/unsaved_input";
+import { keepUnsavedInput } from "./portal/unsaved_input";
 import { showWaiting } from "./portal/waiting";
 
 closeMenus();
 copyOnClick();
-dragTables();
+onEachPage(dragTables);
 followBoard();
 keepUnsavedInput();
-restoreOtherForms();
+keepDrafts();
 followDrawer();
 removeSecrets();
 keepChosenTable();
-waitForRestart();
-showErrorsInline();
+onEachPage(waitForRestart);
+sendFormsInPlace();
 reloadSentForms();
 labelDates();
 showFlashOnce();
 showNetworkErrors();
 preventDoubleSubmit();
+onEachPage(restoreDrafts);
 showWaiting();

@@ -75,6 +75,10 @@ export class App {
       event.preventDefault();
       void this.submitCode();
     });
+    byId("missing-ok").addEventListener("click", () => {
+      this.doorState.forgetMissing();
+      byId<HTMLDialogElement>("missing-sheet").close();
+    });
     byId("photo").addEventListener("change", (event) => {
       void this.readPhoto(event.currentTarget as HTMLInputElement);
     });
@@ -108,11 +112,28 @@ export class App {
     this.connection = new BoxConnection(this.doorState, () => this.words.say("reason.undone"));
     this.connection.start();
     this.installAppShell(); // again, because an earlier unpairing may have deleted the files
-    // The browser does not delete persistent storage when the phone runs out of space.
-    void navigator.storage?.persist?.().catch(() => undefined);
+    void this.askToPersist();
+    this.showMissing();
     void this.keepScreenOn();
     void this.conflict.show();
     this.pairing.takeLink();
+  }
+
+  /** Ask the browser to keep the stored scans when the phone runs out of space. */
+  private async askToPersist(): Promise<void> {
+    const { storage } = navigator;
+    const isKept = await (storage?.persist?.() ?? Promise.resolve(false)).catch(() => false);
+    this.menu.showStorage(isKept);
+  }
+
+  /** Say how many guests the box never heard of, because the browser deleted their scans. */
+  private showMissing(): void {
+    const { missingPeople } = this.doorState;
+    if (missingPeople === 0) return;
+    const people = this.words.guests(missingPeople);
+    const why = [this.words.say("missing.why"), this.words.say("pair.lost", { people })].join(" ");
+    byId("missing-text").textContent = why;
+    byId<HTMLDialogElement>("missing-sheet").showModal();
   }
 
   private installAppShell(): void {
@@ -270,6 +291,7 @@ export class App {
     // Use the counts in memory. After a revocation, the browser's storage is already empty, because
     // the box's response has the header Clear-Site-Data.
     const pending = this.pendingText(this.doorState, keepQueue);
+    if (!keepQueue) this.doorState.forgetPending();
     this.doorState = this.newDoorState();
     await this.wakeLock?.release().catch(() => undefined);
     this.recent.clear();

@@ -10,6 +10,7 @@ import type {
   UnansweredScan, FirstCheckIn, Guest, Me, Queued, Scan, ScanRequest, SignedSnapshot, Snapshot,
   StoredConflict, Verdict,
 } from "./types";
+import { WaitingNote } from "./waiting_note";
 
 const CLOCK_MS = 1000; // a smaller difference between the clocks may only be network delay
 // If the box has not answered a scan, the same request within this time is sent with the same scan
@@ -30,6 +31,8 @@ export class DoorState {
   pendingScans = 0;
   /** The number of guests that the pending scans admitted. */
   pendingPeople = 0;
+  /** The number of guests that pending scans had admitted when the browser deleted the scans. */
+  missingPeople = 0;
   /** The box's error for the latest pending scan that it refused. */
   refusal: Refused | null = null;
   /** True if the newest snapshot from the box was not valid, so an older one is still in use. */
@@ -43,6 +46,7 @@ export class DoorState {
   private clockOffset = 0;
   private unanswered: UnansweredScan | null = null;
   private lastDecision: Promise<unknown> = Promise.resolve();
+  private readonly note: WaitingNote;
   readonly firstCheckIns = new FirstCheckIns();
   onUnreachable: () => void = () => undefined;
 
@@ -51,7 +55,9 @@ export class DoorState {
     readonly storage: Storage,
     readonly environment: string,
     readonly listeners: Listeners,
-  ) {}
+  ) {
+    this.note = new WaitingNote(environment);
+  }
 
   /** Load the stored state, so that scans can be decided before the box is reached. */
   async load(): Promise<void> {
@@ -59,8 +65,23 @@ export class DoorState {
     this.clockOffset = (await this.storage.get("ahead")) ?? 0;
     this.unanswered = (await this.storage.get("asked")) ?? null;
     await this.loadEvening();
+    const { waiting, missing } = this.note.read();
+    this.missingPeople = missing;
     await this.countPending();
+    this.missingPeople += Math.max(0, waiting - this.pendingPeople);
+    this.note.write(this.pendingPeople, this.missingPeople);
     this.fillFromSnapshot();
+  }
+
+  /** Call this when staff have read that entries are missing. */
+  forgetMissing(): void {
+    this.missingPeople = 0;
+    this.note.write(this.pendingPeople, 0);
+  }
+
+  /** Call this when the pending scans are deleted on purpose. */
+  forgetPending(): void {
+    this.note.write(0, 0);
   }
 
   /** Count the scans that the box has not received. */
@@ -70,6 +91,7 @@ export class DoorState {
     this.pendingScans = queue.length;
     const admissions = queue.filter((scan) => !scan.undone);
     this.pendingPeople = admissions.reduce((sum, { admitted }) => sum + admitted, 0);
+    this.note.write(this.pendingPeople, this.missingPeople);
   }
 
   async setIdentity(me: Me): Promise<void> {

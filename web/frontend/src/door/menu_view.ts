@@ -13,6 +13,7 @@ const TRUST_HINT_MS = 60_000;
 export class MenuView {
   private readonly sheet = byId<HTMLDialogElement>("menu-sheet");
   private lastOnline = Date.now();
+  private isKept: boolean | null = null;
 
   constructor(
     private readonly words: Words,
@@ -63,6 +64,12 @@ export class MenuView {
     sure.scrollIntoView({ block: "end" }); // the element may be below the visible part
   }
 
+  /** Show whether the browser keeps the stored scans if the phone runs out of space. */
+  showStorage(isKept: boolean): void {
+    this.isKept = isKept;
+    this.refresh();
+  }
+
   refresh(): void {
     const doorState = this.doorState();
     const { words } = this;
@@ -88,6 +95,8 @@ export class MenuView {
     const unsent = words.say("unpair.unsent", { count: pendingScans });
     showText(byId("unpair-unsent"), pendingScans ? unsent : null);
     byId("terminal-name").textContent = me?.terminal.name ?? "";
+    const kept = this.isKept === null ? null : words.say(this.isKept ? "store.kept" : "store.may_go");
+    showText(byId("storage"), kept);
     const madeAt = doorState.snapshotMadeAt;
     byId("list-age").textContent = madeAt && me
       ? words.say("list.age", { time: clockOf(madeAt, me) })

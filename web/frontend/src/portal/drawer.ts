@@ -3,6 +3,7 @@
 // page.
 import htmx from "htmx.org";
 
+import { restoreDrafts } from "./drafts";
 import { hideUnreachable, showUnreachable } from "./forms";
 import { hasUnsavedInput, restoreUnsavedInput, saveUnsavedInput } from "./unsaved_input";
 import { ask } from "./waiting";
@@ -66,6 +67,7 @@ async function open(reservation: string, address: string): Promise<void> {
   place.replaceChildren(...parsed.body.childNodes);
   htmx.process(place);
   restoreUnsavedInput();
+  restoreDrafts(place);
   focusDetail();
   place.scrollTop = 0;
 }

@@ -1,6 +1,9 @@
-// Submit forms only once, show refusals beside the field, and report an unreachable box.
+// Submit forms only once and in place, show refusals beside the field, and report a box that does
+// not answer.
 
-import { keepOtherForms } from "./unsaved_input";
+import htmx from "htmx.org";
+
+import { forgetDraft } from "./drafts";
 import { ask } from "./waiting";
 
 // Double submits. A form is not sent again until its response arrives or the timeout passes.
@@ -52,65 +55,111 @@ function ignoreSecondClick(event: MouseEvent): void {
   event.stopImmediatePropagation();
 }
 
-// Inline errors. This script sends forms with `data-in-place` and shows a refusal beside its field.
-// Without the script, the refusal is a separate page.
+// This script sends the forms, so that no form loses its input when the box does not answer. Forms
+// with `hx-post` are sent by htmx, and those with `data-plain` by the browser.
 
-export function showErrorsInline(): void {
+const SHOWN = "portal:shown";
+
+/** Prepare the page now, and again each time a form's answer replaces its content. */
+export function onEachPage(prepare: (root: ParentNode) => void): void {
+  prepare(document);
+  document.addEventListener(SHOWN, () => prepare(document));
+}
+
+export function sendFormsInPlace(): void {
   document.addEventListener("submit", (event) => {
     const form = event.target;
     if (event.defaultPrevented || !(form instanceof HTMLFormElement)) return;
-    if (!("inPlace" in form.dataset)) return;
+    if (form.method !== "post" || form.matches("[hx-post], [data-plain]")) return;
     event.preventDefault();
-    void send(form);
+    void send(form, event.submitter);
   });
+  // The page that was replaced has the same address: load it again.
+  let hasReplaced = false;
+  document.addEventListener(SHOWN, () => (hasReplaced = true));
+  window.addEventListener("popstate", () => hasReplaced && location.reload());
 }
 
-async function send(form: HTMLFormElement): Promise<void> {
-  const texts = [...new FormData(form)].map(([name, value]) => [name, String(value)]);
-  const body = new URLSearchParams(texts);
-  const headers = { "HX-Request": "true", Accept: "text/html" };
-  const answer = await ask(form.action, { method: "POST", body, headers }).catch(() => null);
+async function send(form: HTMLFormElement, submitter: HTMLElement | null): Promise<void> {
+  const fields = new FormData(form, submitter);
+  const texts = [...fields].map(([name, value]) => [name, String(value)]);
+  const isUpload = form.enctype === "multipart/form-data";
+  const body = isUpload ? fields : new URLSearchParams(texts);
+  const address = new URL(form.getAttribute("action") ?? "", location.href);
+  const headers = { Accept: "text/html", "HX-Request": "true", "HX-Current-URL": location.href };
+  const request = ask(address.href, { method: "POST", body, headers });
+  const answer = await request.catch(() => null);
   const text = await answer?.text().catch(() => null);
   pending.delete(form);
   if (!answer || typeof text !== "string") return showUnreachable();
   hideUnreachable();
-  const redirect = answer.headers.get("HX-Redirect");
+  const redirect = answer.headers.get("HX-Redirect") ?? (answer.redirected ? answer.url : null);
   if (redirect) {
-    keepOtherForms(form);
-    return window.location.assign(redirect);
+    if (answer.ok) {
+      form.dataset["sent"] = "";
+      forgetDraft(form);
+    }
+    return goTo(new URL(redirect, location.href));
   }
-  if (answer.headers.has("HX-Retarget")) return showRefusal(form, text);
+  if (answer.headers.has("HX-Retarget")) return showRefusals(form, text);
   // After a 5xx, it is unknown whether the form took effect, so let the user send it again.
-  if (answer.status >= 500) return showUnreachable();
-  // Any other page asks for confirmation, so submit normally to show that page.
-  form.submit();
+  if (answer.status >= 500 || !showPage(text, address.hash)) showUnreachable();
 }
 
-function showRefusal(form: HTMLFormElement, text: string): void {
+function goTo(target: URL): void {
+  const isHere = target.pathname === location.pathname && target.search === location.search;
+  if (!isHere || !target.hash) return location.assign(target);
+  history.replaceState(history.state, "", target); // a fragment alone loads nothing
+  location.reload();
+}
+
+/** Replace the content of the page with that of another page, and scroll to `fragment`. */
+function showPage(text: string, fragment: string): boolean {
+  const page = new DOMParser().parseFromString(text, "text/html");
+  const [fresh, shown] = [page.querySelector<HTMLElement>("#main"), document.querySelector("#main")];
+  if (!fresh || !shown) return false;
+  // The back button leads to the page as it was, unless this is the same page with its faults.
+  const isRefused = fresh.querySelector(".problem, .refused") !== null;
+  if (!isRefused) history.pushState(null, "", location.href);
+  document.title = page.title;
+  shown.replaceWith(fresh);
+  htmx.process(fresh);
+  document.dispatchEvent(new Event(SHOWN));
+  (fresh.querySelector<HTMLElement>("[autofocus]") ?? fresh).focus({ preventScroll: true });
+  const target = fragment ? document.getElementById(fragment.slice(1)) : null;
+  (target ?? fresh.querySelector(".problem, .refused") ?? document.body).scrollIntoView();
+  return true;
+}
+
+/** Show each fault at its field, and those of no field at the top of the page. */
+function showRefusals(form: HTMLFormElement, text: string): void {
   clearRefusals(form);
   const page = new DOMParser().parseFromString(text, "text/html");
-  const refusal = page.querySelector<HTMLElement>(".problem");
-  if (!refusal) return;
-  const name = CSS.escape(refusal.dataset["field"] ?? "-");
-  const control = form.querySelector<HTMLElement>(`[name="${name}"]:not([type=hidden])`);
-  const field = control?.closest("fieldset, .field");
-  if (!control || !field) {
-    const place = document.querySelector("#problem");
-    place?.replaceChildren(refusal);
-    place?.scrollIntoView({ block: "center" });
-    return;
+  const top = document.querySelector("#problem");
+  let first: HTMLElement | null = null;
+  for (const refusal of page.querySelectorAll<HTMLElement>(".problem")) {
+    const name = refusal.dataset["field"] ?? "";
+    const named = `[name="${CSS.escape(name)}"]:not([type=hidden])`;
+    const control = form.querySelector<HTMLElement>(named);
+    const field = control?.closest("fieldset, .field");
+    if (!control || !field) {
+      top?.append(refusal);
+      continue;
+    }
+    const message = document.createElement("span");
+    message.className = "refused";
+    message.id = `refused-${name}`;
+    message.setAttribute("role", "alert");
+    message.textContent = refusal.textContent;
+    const hint = field.querySelector(".hint");
+    if (hint) hint.prepend(message);
+    else field.append(message);
+    control.setAttribute("aria-invalid", "true");
+    describe(control, [message.id, ...descriptions(control)]);
+    first ??= control;
   }
-  const message = document.createElement("span");
-  message.className = "refused";
-  message.id = "refused";
-  message.setAttribute("role", "alert");
-  message.textContent = refusal.textContent;
-  const hint = field.querySelector(".hint");
-  if (hint) hint.prepend(message);
-  else field.append(message);
-  control.setAttribute("aria-invalid", "true");
-  control.setAttribute("aria-describedby", message.id);
-  control.focus();
+  if (first) first.focus();
+  else top?.scrollIntoView({ block: "center" });
 }
 
 function clearRefusals(form: HTMLFormElement): void {
@@ -118,8 +167,17 @@ function clearRefusals(form: HTMLFormElement): void {
   for (const message of form.querySelectorAll(".refused")) message.remove();
   for (const control of form.querySelectorAll("[aria-invalid]")) {
     control.removeAttribute("aria-invalid");
-    control.removeAttribute("aria-describedby");
+    describe(control, descriptions(control).filter((id) => !id.startsWith("refused")));
   }
+}
+
+function descriptions(control: Element): string[] {
+  return (control.getAttribute("aria-describedby") ?? "").split(" ").filter(Boolean);
+}
+
+function describe(control: Element, ids: readonly string[]): void {
+  if (ids.length > 0) control.setAttribute("aria-describedby", ids.join(" "));
+  else control.removeAttribute("aria-describedby");
 }
 
 // Network errors

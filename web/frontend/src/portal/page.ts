@@ -1,5 +1,7 @@
 // Features of every portal page, and small additions to single pages.
 
+import { onEachPage } from "./forms";
+
 const RESTART_POLL_MS = 1000;
 
 /** Close an open menu (`<details class="me">`) on Escape or a click elsewhere. */
@@ -57,20 +59,19 @@ export function showFlashOnce(): void {
  */
 export function reloadSentForms(): void {
   let wasSent = false;
-  document.addEventListener("submit", ({ target, submitter, defaultPrevented }) => {
+  document.addEventListener("submit", ({ target, defaultPrevented }) => {
     const form = target instanceof HTMLFormElement ? target : null;
-    const hasToken = form?.querySelector("[name=token], [name=once]");
-    const onlyAsks = submitter instanceof HTMLButtonElement && submitter.name === "offer";
-    if (hasToken && !onlyAsks && !defaultPrevented) wasSent = true;
+    if (form?.querySelector("[name=token], [name=once]") && !defaultPrevented) wasSent = true;
   });
   addEventListener("pageshow", ({ persisted }) => {
-    if (persisted && wasSent) location.replace(location.href);
+    const isSent = wasSent || document.querySelector("form[data-sent]") !== null;
+    if (persisted && isSent) location.replace(location.href);
   });
 }
 
 /** On the page that is shown during a restart, follow the link as soon as the box has restarted. */
-export function waitForRestart(): void {
-  const link = document.querySelector<HTMLAnchorElement>("a[data-goes-on]");
+export function waitForRestart(root: ParentNode): void {
+  const link = root.querySelector<HTMLAnchorElement>("a[data-goes-on]");
   if (link) window.setTimeout(() => void followOnceRestarted(link), RESTART_POLL_MS);
 }
 
@@ -115,7 +116,7 @@ const LOCALES: Record<string, string> = { ar: "ar-MA", en: "en-GB", fr: "fr-MA" 
 const FIELDS = "input[type=date], input[type=time]";
 
 export function labelDates(): void {
-  for (const field of document.querySelectorAll<HTMLInputElement>(FIELDS)) label(field);
+  onEachPage((root) => root.querySelectorAll<HTMLInputElement>(FIELDS).forEach(label));
   document.addEventListener("input", (event) => {
     const field = event.target as Element;
     if (field.matches(FIELDS)) label(field as HTMLInputElement);

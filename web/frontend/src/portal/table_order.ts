@@ -1,9 +1,10 @@
 // Change the order of tables by dragging. Without a script, each row has arrow buttons.
 
 import { showUnreachable } from "./forms";
+import { ask } from "./waiting";
 
-export function dragTables(): void {
-  const room = document.querySelector<HTMLElement>("[data-tables]");
+export function dragTables(root: ParentNode): void {
+  const room = root.querySelector<HTMLElement>("[data-tables]");
   const body = room?.querySelector("tbody");
   if (!room || !body) return;
   room.classList.add("draggable");
@@ -55,7 +56,7 @@ async function send(
   room: HTMLElement, rows: readonly HTMLElement[], putBack: () => void,
 ): Promise<void> {
   const ids = rows.map((row) => row.dataset["table"] ?? "").join(" ");
-  const answer = await fetch(room.dataset["tables"] ?? "", {
+  const answer = await ask(room.dataset["tables"] ?? "", {
     method: "POST",
     headers: { "HX-Request": "true" },
     body: new URLSearchParams({ ids, seen: room.dataset["seen"] ?? "" }),

@@ -1,10 +1,10 @@
 // Unsaved input in the drawer's forms. It is kept while another form of the reservation is sent and
 // while the drawer shows another reservation. A reload of the page waits until no input would be
-// lost. On other pages, the input of forms with `data-keep` is kept while one of them is sent.
+// lost. Long forms also keep it longer, see drafts.ts.
 
 type Control = HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement;
 
-interface SavedInput {
+export interface SavedInput {
   action: string;
   name: string;
   value: string;
@@ -17,8 +17,7 @@ interface Answered {
   ctx?: { sourceElement?: Element; response?: { status: number } };
 }
 
-const CONTROLS = "input:not([type=hidden], [type=password]), textarea, select";
-const OTHER_FORMS = "unsaved";
+const CONTROLS = "input:not([type=hidden], [type=password], [type=file]), textarea, select";
 let collected: { reservation: string; inputs: SavedInput[] } | undefined;
 /** Unsaved input of reservations that the drawer no longer shows, by reservation id. */
 const saved = new Map<string, SavedInput[]>();
@@ -32,23 +31,6 @@ export function keepUnsavedInput(): void {
   for (const kind of ["htmx:after:swap", "click", "focusout", "keyup"]) {
     document.addEventListener(kind, () => window.setTimeout(runDeferred));
   }
-}
-
-/** Save the input of the page's other forms while the page that answers `sent` is loaded. */
-export function keepOtherForms(sent: HTMLFormElement): void {
-  const forms = document.querySelectorAll<HTMLFormElement>("form[data-keep]");
-  const others = [...forms].filter((form) => form !== sent);
-  sessionStorage.setItem(OTHER_FORMS, JSON.stringify(others.flatMap(changedInputs)));
-}
-
-export function restoreOtherForms(): void {
-  document.addEventListener("submit", ({ target }) => {
-    if (!(target instanceof HTMLFormElement) || "inPlace" in target.dataset) return;
-    if ("keep" in target.dataset) keepOtherForms(target);
-  });
-  const inputs = JSON.parse(sessionStorage.getItem(OTHER_FORMS) ?? "[]") as SavedInput[];
-  sessionStorage.removeItem(OTHER_FORMS);
-  applyInputs(document.body, inputs);
 }
 
 /** Whether a form in `detail` has unsaved input or the focus. */
@@ -118,8 +100,10 @@ function collectBeforeSwap(event: CustomEvent<Answered>): void {
   }
 }
 
-function changedInputs(form: HTMLFormElement): SavedInput[] {
-  const isRefused = form.dataset["refused"] !== undefined;
+export function changedInputs(form: HTMLFormElement): SavedInput[] {
+  // The values of a refused form differ from the stored ones. In a form with `data-whole`, the box
+  // replaces choices while the form is filled in, so what was chosen looks unchanged.
+  const isRefused = form.dataset["refused"] !== undefined || "whole" in form.dataset;
   const controls = [...form.querySelectorAll<Control>(CONTROLS)];
   return controls
     .filter((control) => control.name && (isRefused || isChanged(control)))
@@ -145,11 +129,9 @@ function applyInputs(detail: HTMLElement, inputs: SavedInput[]): void {
   for (const input of inputs) {
     const form = detail.querySelector<HTMLFormElement>(`form[action="${input.action}"]`);
     const control = form?.querySelector<Control>(`[name="${input.name}"]`);
-    if (!control) continue;
+    if (!form || !control) continue;
     const current = initialValue(control);
-    if (control instanceof HTMLInputElement) control.checked = input.checked;
-    control.value = input.value;
-    if (isChanged(control)) control.closest("details")?.setAttribute("open", "");
+    fillIn(form, input);
     // If the stored value has changed in the meantime, show it beside the unsaved input.
     if (!now || control instanceof HTMLSelectElement) continue;
     if (current === input.was || current === input.value) continue;
@@ -160,10 +142,26 @@ function applyInputs(detail: HTMLElement, inputs: SavedInput[]): void {
   }
 }
 
-function isChanged(control: Control): boolean {
-  if (control instanceof HTMLInputElement && control.type === "checkbox") {
-    return control.checked !== control.defaultChecked;
+/** Enter a saved value in the form. Return whether it differs from the value on the page. */
+export function fillIn(form: HTMLFormElement, input: SavedInput): boolean {
+  const named = [...form.querySelectorAll<Control>(`[name="${CSS.escape(input.name)}"]`)];
+  const control = named.find((each) => !isTick(each) || each.value === input.value);
+  if (!control) return false;
+  if (isTick(control)) control.checked = input.checked;
+  else control.value = input.value;
+  if (control instanceof HTMLSelectElement && control.value !== input.value) {
+    control.add(new Option(input.value, input.value, false, true)); // not offered on this page yet
   }
+  if (isChanged(control)) control.closest("details")?.setAttribute("open", "");
+  return isChanged(control);
+}
+
+function isTick(control: Control): control is HTMLInputElement {
+  return control instanceof HTMLInputElement && /^(checkbox|radio)$/.test(control.type);
+}
+
+function isChanged(control: Control): boolean {
+  if (isTick(control)) return control.checked !== control.defaultChecked;
   return control.value !== initialValue(control);
 }
 

@@ -1,8 +1,11 @@
-// Say so when the box has not answered for a while. A request may also wait in the browser, because
-// it opens at most six connections to the box.
+// Show that a request is under way, and say so when the box has not answered for a while. A request
+// may also wait in the browser, because it opens at most six connections to the box.
 
+const BUSY_MS = 300;
 const SLOW_MS = 3000;
+const DEADLINE_MS = 60_000;
 const timers = new Set<number>();
+let busy = 0;
 let late = 0;
 
 /** Show the notice while requests, links and forms wait. Call it after all other listeners. */
@@ -11,7 +14,10 @@ export function showWaiting(): void {
   document.addEventListener("htmx:before:request", ({ target }) => {
     if (target) ends.set(target, begin());
   });
-  document.addEventListener("htmx:finally:request", ({ target }) => target && ends.get(target)?.());
+  // If the answer replaces the element, its last event reaches nobody.
+  for (const kind of ["htmx:after:request", "htmx:finally:request"]) {
+    document.addEventListener(kind, ({ target }) => target && ends.get(target)?.());
+  }
   document.addEventListener("submit", (event) => event.defaultPrevented || begin());
   document.addEventListener("click", (event) => {
     const link = (event.target as Element).closest<HTMLAnchorElement>("a[href]");
@@ -24,32 +30,46 @@ export function showWaiting(): void {
     for (const timer of timers) clearTimeout(timer);
     timers.clear();
     show((late = 0));
+    spin((busy = 0));
   });
 }
 
-/** Call the box as `fetch` does. */
+/** Call the box as `fetch` does, but for a minute at most. */
 export async function ask(url: string, init?: RequestInit): Promise<Response> {
   const end = begin();
   try {
-    return await fetch(url, init);
+    return await fetch(url, { ...init, signal: AbortSignal.timeout(DEADLINE_MS) });
   } finally {
     end();
   }
 }
 
 function begin(): () => void {
-  let isLate = false;
+  const stops = [
+    later(BUSY_MS, (more) => spin((busy = Math.max(0, busy + more)))),
+    later(SLOW_MS, (more) => show((late = Math.max(0, late + more)))),
+  ];
+  return () => stops.forEach((stop) => stop());
+}
+
+/** Call `count(1)` after `delay`, and `count(-1)` once it is stopped. */
+function later(delay: number, count: (more: number) => void): () => void {
+  let isCounted = false;
   const timer = window.setTimeout(() => {
-    isLate = timers.delete(timer);
-    show((late += 1));
-  }, SLOW_MS);
+    isCounted = timers.delete(timer);
+    count(1);
+  }, delay);
   timers.add(timer);
   return () => {
     clearTimeout(timer);
     timers.delete(timer);
-    if (isLate) show((late = Math.max(0, late - 1)));
-    isLate = false;
+    if (isCounted) count(-1);
+    isCounted = false;
   };
+}
+
+function spin(requests: number): void {
+  document.body.classList.toggle("waits", requests > 0);
 }
 
 function show(requests: number): void {

@@ -1,0 +1,69 @@
+"""Files as editors save them: read where nothing is lost, else refused with the line."""
+
+import codecs
+
+import pytest
+
+from appliance.commands.init import read_venue_file
+from appliance.core.edited_files import decode_edited, parse_edited
+from appliance.core.errors import OperatorError
+from appliance.core.settings import read_settings
+from terminal_bridge.agent.run import read_bridge_settings
+
+GOOD = '[server]\nport = 9000\n\n[mail]\nhost = "smtp.riad.example"\nsender = "été@riad.example"\n'
+
+
+def read(raw):
+    return parse_edited(decode_edited(raw, "settings.toml"), "settings.toml")
+
+
+@pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_a_byte_order_mark_and_the_line_ends_of_windows_change_nothing(tmp_path, mark, ends):
+    file = tmp_path / "settings.toml"
+    file.write_bytes(mark + GOOD.replace("\n", ends).encode())
+
+    assert read_settings(file, {}).server.port == 9000
+
+
+@pytest.mark.parametrize(
+    ("raw", "named"),
+    [
+        (GOOD.encode("utf-16"), "UTF-16"),
+        (GOOD.encode("utf-16-be"), "UTF-16"),
+        (GOOD.encode("cp1252"), "line 6 contains é"),
+        (GOOD.replace("9000", "“9000”").encode(), "Line 2 contains “"),
+        (GOOD.replace('"smtp', "’smtp").encode(), "Line 5 contains ’"),
+        (GOOD.replace('example"\ns', "example”\ns").encode(), "Line 5 contains ”"),
+        (GOOD.replace("port =", "port\u00a0=").encode(), "Line 2 contains an invisible sign (no-b"),
+        (GOOD.replace("host", "host\u200b").encode(), "Line 5 contains an invisible sign (zero"),
+        (GOOD.replace("[mail]", "[mail]\u202f").encode(), "Line 4 contains an invisible sign"),
+        ((GOOD + "[server]\n").encode(), "has this section already"),
+    ],
+)  # fmt: skip
+def test_what_an_editor_put_there_is_named_with_its_line(raw, named):
+    with pytest.raises(OperatorError) as caught:
+        read(raw)
+
+    assert str(caught.value).startswith("settings.toml ")
+    assert named in str(caught.value)
+
+
+def test_unusual_signs_within_values_are_none_of_our_business():
+    assert read('name = "L’Étoile “du\u00a0Sud”"\n'.encode()) == {"name": "L’Étoile “du\u00a0Sud”"}
+
+
+def test_the_settings_of_a_bridge_are_read_in_the_same_way(tmp_path):
+    file = tmp_path / "settings.toml"
+    file.write_bytes("[[readers]]\nkind = “tcp”\n".encode())
+
+    with pytest.raises(OperatorError, match="Line 2 contains “"):
+        read_bridge_settings(file)
+
+
+def test_the_venue_file_of_a_command_is_read_in_the_same_way(tmp_path):
+    file = tmp_path / "venue.toml"
+    file.write_bytes("name = “Riad”\n".encode("cp1252"))
+
+    with pytest.raises(OperatorError, match="line 1"):
+        read_venue_file(str(file))
