@@ -75,7 +75,7 @@ async def test_an_address_in_any_script_is_taken_and_written_to(world, guest, ty
     answer = await send(guest, a_form(await token_of(world, guest), email=typed))
 
     assert answer.status == 303
-    assert await rows(world, "SELECT recipient FROM letter") == [(stored,)]
+    assert await rows(world, "SELECT recipient FROM email") == [(stored,)]
 
 
 async def test_a_double_tap_books_once(world, guest):
