@@ -15,6 +15,8 @@ from appliance.database.migrate import PAGE_BYTES
 from tests.unit.backup.making import a_box_with_guests, a_maker
 from web.main import main
 
+pytestmark = pytest.mark.process
+
 # Another SQLite library, in a process of its own.
 FOREIGN = """\
 import sqlite3, sys

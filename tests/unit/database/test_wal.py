@@ -11,7 +11,7 @@ from appliance.database import wal
 from appliance.database.connection import Reader, Transaction, open_connection
 from appliance.database.database import Database
 from appliance.database.migrate import PAGE_BYTES
-from tests.unit.email.mail_servers import until
+from tests.waiting import until
 
 PAGE = PAGE_BYTES
 LONG = "x" * (160 * PAGE)  # 160 pages a commit
