@@ -26,9 +26,8 @@ READ_ONLY_SCOPES = ("venue:read", "availability:read", "reservations:read")
 class ApiKey:
     """A stored API key. Only the hash, prefix and last four characters of its secret are stored.
 
-    If `changes_over` is True, the key was rotated and is valid until `revoked_at` (ms since 1970).
-    Any other key is invalid as soon as `revoked_at` is set, even if the clock shows an earlier
-    time.
+    A rotated key is valid until `expires_at` (ms since 1970). A key is invalid as soon as
+    `revoked_at` is set, even if the clock shows an earlier time.
     """
 
     id: str
@@ -39,19 +38,24 @@ class ApiKey:
     scopes: tuple[str, ...]
     created_at: int
     last_used_at: int | None
+    expires_at: int | None
     revoked_at: int | None
-    changes_over: bool = False
+
+    @property
+    def ends_at(self) -> int | None:
+        """When the key was revoked or expires, in ms since 1970, or None."""
+        return self.expires_at if self.revoked_at is None else self.revoked_at
 
     def is_revoked(self, now: int) -> bool:
         """Whether the key is refused at `now` (ms since 1970)."""
-        if self.revoked_at is None:
-            return False
-        return not self.changes_over or self.revoked_at <= now
+        return self.revoked_at is not None or (
+            self.expires_at is not None and self.expires_at <= now
+        )
 
 
 _SELECT = """
     SELECT id, lineage, name, prefix, last_four, scopes, created_at, last_used_at,
-           abs(revoked_at), revoked_at < 0
+           expires_at, revoked_at
     FROM api_key
 """
 
@@ -79,9 +83,7 @@ def _key(
 
     The results are cached, because every API call reads the row of its key.
     """
-    created, used, revoked, over = rest
-    granted = tuple(scopes.split())
-    return ApiKey(id_, lineage, name, prefix, last_four, granted, created, used, revoked, over == 1)
+    return ApiKey(id_, lineage, name, prefix, last_four, tuple(scopes.split()), *rest)
 
 
 DAYS = 7
@@ -181,9 +183,9 @@ def revoke_key(tx: Transaction, key_id: str, *, actor: str = CONSOLE) -> bool:
     key = find_key(tx, key_id)
     if key is None:
         return False
-    if key.revoked_at is None or key.changes_over:
-        sql = """UPDATE api_key SET revoked_at = min(:now, coalesce(-revoked_at, :now))
-                 WHERE id = :id AND (revoked_at IS NULL OR revoked_at < 0)"""
+    if key.revoked_at is None:
+        sql = """UPDATE api_key SET revoked_at = min(:now, coalesce(expires_at, :now))
+                 WHERE id = :id"""
         tx.execute(sql, {"id": key_id, "now": tx.now})
         record_audit(tx, actor, "key_revoked", key=key_id, name=key.name)
     return True
@@ -205,8 +207,8 @@ def rotate_key(
     issued = issue_key(tx, environment_name, old.name, old.scopes, successor_of=key_id, actor=actor)
     if ends:
         at = tx.now + _CHANGE_OVER_MS
-        sql = """UPDATE api_key SET revoked_at = -:at
-                 WHERE id = :id AND (revoked_at IS NULL OR revoked_at < -:at)"""
+        sql = """UPDATE api_key SET expires_at = min(:at, coalesce(expires_at, :at))
+                 WHERE id = :id AND revoked_at IS NULL"""
         tx.execute(sql, {"id": key_id, "at": at})  # does not postpone an earlier expiry
         record_audit(tx, actor, "key_revoked", key=key_id, name=old.name, at=at)
     return issued

@@ -125,7 +125,7 @@ def heartbeat_job(database: Database) -> Job:
 
     def next_due(reader: Reader) -> int:
         sql = """SELECT max(at) FROM (
-                     SELECT * FROM (SELECT at FROM scan ORDER BY seq DESC LIMIT 1) UNION ALL
+                     SELECT * FROM (SELECT at FROM scan_log ORDER BY seq DESC LIMIT 1) UNION ALL
                      SELECT * FROM (SELECT at FROM history ORDER BY seq DESC LIMIT 1))
                  WHERE at <= :now"""
         newest = reader.value(sql, {"now": reader.now}) or 0

@@ -25,7 +25,7 @@ from appliance.core.errors import OperatorError
 from appliance.core.files import open_private, sync
 from appliance.core.phone_numbers import country_of, is_same
 from appliance.database.connection import Reader, Transaction
-from appliance.database.wal import wipe
+from appliance.database.vacuum import wipe
 from appliance.environment import Environment
 from appliance.reservations.email_queue import forget_no_reminders
 from appliance.reservations.model import evening_is_over
@@ -42,13 +42,15 @@ from appliance.webhooks.delivery_log import erase_deliveries_of
 # Members of a history entry's detail that are not erased. They hold numbers, column names or ids.
 _IMPERSONAL = {"changed", "guests", "people", "amount", "from", "to"}
 _ERASE = (
-    """UPDATE letter
+    """UPDATE email
        SET recipient = NULL,
            trouble = CASE state WHEN 'waiting' THEN 'the address was erased' ELSE trouble END,
            state = CASE state WHEN 'waiting' THEN 'failed' ELSE state END
        WHERE reservation_id = :id""",
-    "UPDATE scan SET reason = NULL WHERE reservation_id = :id AND reason IS NOT NULL",
+    "UPDATE scan_log SET reason = NULL WHERE reservation_id = :id AND reason IS NOT NULL",
     "DELETE FROM claim WHERE reservation_id = :id",
+    """UPDATE booking_request SET request_hash = NULL
+       WHERE reservation_seq = (SELECT seq FROM reservation WHERE id = :id)""",
     "UPDATE erasure_request SET done_at = :now WHERE reservation_id = :id AND done_at IS NULL",
 )
 _PERSONAL = """(customer_name IS NOT NULL OR customer_email IS NOT NULL
@@ -64,7 +66,7 @@ def find_reservations_of(reader: Reader, email: str | None, phone: str | None) -
     if email is not None:
         wanted = email_key(email)
         sql = """SELECT id, customer_email FROM reservation WHERE customer_email IS NOT NULL
-                 UNION SELECT reservation_id, recipient FROM letter WHERE recipient IS NOT NULL"""
+                 UNION SELECT reservation_id, recipient FROM email WHERE recipient IS NOT NULL"""
         found += [id_ for id_, stored in reader.rows(sql) if email_key(stored) == wanted]
     if phone is not None:
         country = country_of(get_venue(reader).time_zone)
@@ -90,8 +92,8 @@ def find_past_guests(reader: Reader, last_evening: date, limit: int) -> list[str
 def erase_texts_of(tx: Transaction, reservation_id: str) -> None:
     """Erase a reservation's personal data from emails, scans, claims and history.
 
-    Cancels waiting emails. The reasons that staff typed are deleted from the door log, whose hash
-    chain stays valid. The history still shows who did what and when, with numbers and ids only.
+    Cancels waiting emails. The reasons that staff typed are deleted from the door log. The history
+    still shows who did what and when, with numbers and ids only.
     """
     values = {"id": reservation_id, "now": tx.now}
     for statement in _ERASE:
@@ -183,9 +185,9 @@ _LISTS = {
                    WHERE reservation_id = :id ORDER BY at, id""",
     "letters": """SELECT kind, recipient AS "to", language, state, created_at AS queuedAt,
                          sent_at AS sentAt
-                  FROM letter WHERE reservation_id = :id ORDER BY created_at, id""",
+                  FROM email WHERE reservation_id = :id ORDER BY created_at, id""",
     "scans": """SELECT s.at, t.name AS terminal, s.kind, s.result, s.admitted, s.reason
-                FROM scan s JOIN terminal t ON t.id = s.terminal_id
+                FROM scan_log s JOIN terminal t ON t.id = s.terminal_id
                 WHERE s.reservation_id = :id ORDER BY s.seq""",
     "sentTo": """SELECT e.type AS event, e.occurred_at AS at, p.url AS host, d.state
                  FROM event e JOIN delivery d ON d.event_seq = e.seq
@@ -257,8 +259,8 @@ def erase_again(tx: Transaction, reservation_ids: Sequence[str]) -> int:
 def _erase(tx: Transaction, reservation_id: str, actor: str) -> None:
     address = get_reservation(tx, reservation_id).customer_email
     update_reservation(
-        tx, reservation_id, customer_name=None, customer_email=None, customer_phone=None,
-        notes=None, request_hash=None,
+        tx, reservation_id,
+        customer_name=None, customer_email=None, customer_phone=None, notes=None,
     )  # fmt: skip
     if address is not None:
         forget_no_reminders(tx, address)

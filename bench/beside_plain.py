@@ -18,7 +18,6 @@ from pathlib import Path
 
 import apsw
 
-from appliance.database.connection import check_pages
 from bench import box, peers, plain, venue
 from bench.children import BenchError, Child, Children, ask, free_port, wait_until_answers
 from bench.load import Load, run_load
@@ -245,7 +244,6 @@ def main() -> int:
     data.mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=data))
     try:
-        check_pages()
         with Children(folder).all_ended() as children:
             prepared = box.prepare(children, folder, peers.serve_receiver(children))
             table, _, targets = measure(

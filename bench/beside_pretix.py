@@ -17,7 +17,6 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance.database.connection import check_pages
 from bench import box, peers, publish
 from bench.children import BenchError, Child, Children, free_port, wait_until_answers
 from bench.load import Load, faster, median_of, require_wrk, run_load
@@ -106,7 +105,6 @@ def _install(progress: Progress) -> None:
 
 
 def _measure(children: Children, folder: Path, progress: Progress) -> dict[str, str]:
-    check_pages()
     progress.say("preparing the box")
     home = folder / "box-home"
     home.mkdir()

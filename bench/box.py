@@ -170,7 +170,7 @@ def check_scans(folder: Path, tonight: dt.date, answered: int, loads: int) -> No
         SELECT count(*) FILTER (WHERE result = 'checked_in'),
             count(*) FILTER (WHERE result <> 'checked_in'),
             (SELECT count(*) FROM reservation WHERE date = :tonight AND checked_in_at NOT NULL)
-        FROM scan WHERE at >= unixepoch(:tonight) * 1000"""
+        FROM scan_log WHERE at >= unixepoch(:tonight) * 1000"""
     scans, others, guests = _row(folder, counted, {"tonight": tonight.isoformat()})
     if others or guests != scans or not answered <= scans <= answered + loads * CONNECTIONS:
         raise BenchError(

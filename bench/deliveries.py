@@ -13,6 +13,7 @@ from typing import Any
 from appliance.clock import SystemClock
 from appliance.environment import Environment
 from appliance.outbox import announce
+from appliance.reservations.rows import insert_reservation
 from appliance.webhooks.client import Budgets
 from appliance.webhooks.deliveries import cancel_pending
 from appliance.webhooks.dispatcher import Dispatcher, make_dependencies
@@ -96,7 +97,7 @@ def _book(tx: Any, start: int, count: int) -> list[str]:
             "external_ref": "partner-0001", "link_expires_at": tx.now, "created_at": tx.now,
             "updated_at": tx.now,
         }  # fmt: skip
-        tx.insert("reservation", row)
+        insert_reservation(tx, row)
         announce(tx, "reservation.created", row["id"])
         ids.append(row["id"])
     return ids

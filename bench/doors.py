@@ -154,7 +154,7 @@ def commit_times(
     keyring = Keyring(DataDirectory(copy).master_key(), "live")
     clock, tokens, zones = SystemClock(), Tokens(), newest_zone_database()
     connection = open_connection(copy / "live.db")
-    # The box folds its log beside the commits; here it would be inside of one in seventy.
+    # A checkpoint would be inside of one commit in hundreds.
     connection.execute("PRAGMA wal_autocheckpoint = 0")
     seconds = []
     for number, text in enumerate(texts[:COMMITS]):

@@ -26,7 +26,7 @@ _INSERT = """
 INSERT INTO reservation (id, status, source, table_id, date, slot, starts, ends, guests,
     customer_name, customer_email, customer_phone, notes, access_code, pass_id,
     checked_in_at, arrived, link_expires_at, created_at, updated_at, cancelled_at,
-    external_ref, lineage, idempotency_key, issued_code, email_outcome)
+    external_ref)
 WITH RECURSIVE
     number (n) AS (SELECT :first UNION ALL SELECT n + 1 FROM number WHERE n + 1 < :last),
     place AS (SELECT n, {columns} FROM number),
@@ -39,10 +39,16 @@ SELECT {uuid}, status, 'partner', (SELECT id FROM temp.numbered WHERE position =
     iif(status = 'completed', :guests, 0),
     midnight + 129600000, midnight - 864000000, midnight - 864000000,
     iif(status = 'cancelled', midnight - 432000000, NULL),
-    'P-' || :kind || n, :lineage, 'prepared-' || :kind || n, printf('SVC-%04d', n % 10000),
-    'skipped'
+    'P-' || :kind || n
 FROM wish
 """
+_REQUESTS = """
+INSERT INTO booking_request (reservation_seq, lineage, idempotency_key, issued_code, email_outcome)
+SELECT seq, :lineage, 'prepared-' || external_ref, printf('SVC-%04d', seq % 10000), 'skipped'
+FROM reservation WHERE seq > :after"""
+_HOLDS = """INSERT INTO hold (date, table_id, starts, ends, reservation_seq, source)
+SELECT date, table_id, starts, ends, seq, source FROM reservation
+WHERE seq > :after AND status <> 'cancelled'"""
 _LETTER = "substr('23456789ABCDEFGHJKMNPQRSTUVWXYZ', (n / {power}) % 31 + 1, 1)"
 _CODE = " || ".join(["'SVC-'", *(_LETTER.format(power=31**power) for power in (3, 2, 1, 0))])
 _KNOWN = "'Salma Bennani', 'salma@example.com', '+212600000000', 'Une table au calme'"
@@ -62,12 +68,12 @@ _READ = f"""date(:first_date, '+' || (n / {TABLES}) || ' days') AS date, n % {TA
     ({FIRST_HOUR} + 1 + n % ({LAST_HOUR} - {FIRST_HOUR})) * 60 AS ends, 'confirmed' AS status"""
 
 _HISTORY = """INSERT INTO history (reservation_id, at, what, actor)
-SELECT id, created_at, 'created', 'key:' || lineage FROM reservation
+SELECT id, created_at, 'created', 'key:' || :lineage FROM reservation
 WHERE seq > :after"""
-_SCANS = """INSERT INTO scan (scan_id, terminal_id, at, kind, reservation_id, result, admitted,
-    verdict, hash)
+_SCANS = """INSERT INTO scan_log (scan_id, terminal_id, at, kind, reservation_id, result, admitted,
+    verdict)
 SELECT lower(hex(randomblob(16))), (SELECT id FROM terminal), checked_in_at, 'pass', id,
-    'checked_in', guests, :verdict, randomblob(32)
+    'checked_in', guests, :verdict
 FROM reservation WHERE seq > :after AND status = 'completed'"""
 # What the log of webhooks keeps: thirty days (retention.attempt_days), but for the last,
 # which a box that starts would begin to forget.
@@ -137,7 +143,7 @@ def fill_past(
             after = connection.execute("SELECT coalesce(max(seq), 0) FROM reservation").get
             last = min(first + BATCH, rows)
             _insert(connection, _PAST, "NULL", _ERASED, {**values, "first": first, "last": last})
-            connection.execute(_HISTORY, {"after": after})
+            connection.execute(_HISTORY, {"after": after, "lineage": lineage})
             connection.execute(
                 _SCANS, {"after": after, "verdict": '{"result":"checked_in"}' + " " * 600}
             )
@@ -161,9 +167,12 @@ def _insert(
     contacts: str,
     values: dict[str, str | int],
 ) -> None:
+    after = connection.execute("SELECT coalesce(max(seq), 0) FROM reservation").get
     connection.execute(
         _INSERT.format(uuid=_UUID, columns=columns, code=code, contacts=contacts), values
     )
+    connection.execute(_REQUESTS, {"after": after, "lineage": values["lineage"]})
+    connection.execute(_HOLDS, {"after": after})
 
 
 def _opened(database: Path) -> apsw.Connection:

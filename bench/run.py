@@ -15,7 +15,6 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from appliance.database.connection import check_pages
 from bench import beside_plain, box, doors, growth, machine, outside, peers, publish, report
 from bench import standing as at_rest
 from bench import statements as statements_of
@@ -88,7 +87,6 @@ def _options() -> argparse.Namespace:
 def _on_a_box(run: Run, children: Children, folder: Path) -> None:
     """Prepares a box, and measures what needs one."""
     require_wrk()
-    check_pages()  # rows that the bench writes into a stopped box need the box's checksums
     run.progress.say("preparing the box: venue, partner, terminal, endpoint, tonight's guests")
     prepared = box.prepare(children, folder, peers.serve_receiver(children))
     if run.wants("standing"):

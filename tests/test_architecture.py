@@ -286,7 +286,7 @@ def modules_of(root: Path) -> dict[str, Path]:
 
 
 def room_of(module: str) -> str:
-    """`appliance.database.wal` is in `appliance.database`; the other two packages are one room."""
+    """`appliance.database.vacuum` is in `appliance.database`; other packages are one room."""
     return ".".join(module.split(".")[: 2 if top(module) == "appliance" else 1])
 
 

@@ -97,7 +97,7 @@ class ScanTotals:
         """Count the scans added since the last call, and return the totals by result."""
         seq, known = self._known
         scans = dict(known)
-        sql = "SELECT result, count(*), max(seq) FROM scan WHERE seq > :seq GROUP BY result"
+        sql = "SELECT result, count(*), max(seq) FROM scan_log WHERE seq > :seq GROUP BY result"
         for result, count, last in reader.rows(sql, {"seq": seq}):
             scans[result] = scans.get(result, 0) + count
             seq = max(seq, last)

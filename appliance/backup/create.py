@@ -26,7 +26,8 @@ from appliance.core.settings import Settings
 from appliance.core.ssh import ensure_key
 from appliance.core.tokens import EnvironmentName, Tokens
 from appliance.database.connection import Reader, open_connection
-from appliance.database.integrity import copy_database, describe_venue, read_schema_number
+from appliance.database.integrity import describe_venue, read_schema_number
+from appliance.database.vacuum import copy_database
 from appliance.environment import own_version
 
 _ABANDONED_SECONDS = 6 * 3600
@@ -149,10 +150,7 @@ class Maker:
     def _copy(self, scratch: Path) -> dict[EnvironmentName, Path]:
         copies: dict[EnvironmentName, Path] = {}
         sizes = [path.stat().st_size for path in self.directory.databases if path.exists()]
-        # At its peak, copying needs space for all the copies plus a second copy of the largest
-        # database, because `write_copy` writes to a temporary file first. The backup needs less.
-        needed = max(sizes, default=0) + sum(sizes)
-        require_room(self.directory, needed, "the backup cannot be made")
+        require_room(self.directory, sum(sizes), "the backup cannot be made")
         for number, name in enumerate(ENVIRONMENTS):
             self.tell("copy", number, len(ENVIRONMENTS))
             copies[name] = scratch / f"{name}.db"
@@ -184,9 +182,10 @@ def find_mark(reader: Reader) -> str:
     """
     digest = hashlib.sha256()
     for sql in (
-        "SELECT max(seq) FROM event", "SELECT max(seq) FROM history", "SELECT max(seq) FROM scan",
-        "SELECT max(seq) FROM security_log", "SELECT count(*) FROM claim",
-        "SELECT count(*) FROM erasure", "SELECT count(*) FROM no_reminders",
+        "SELECT max(seq) FROM event", "SELECT max(seq) FROM history",
+        "SELECT max(seq) FROM scan_log", "SELECT max(seq) FROM audit_log",
+        "SELECT count(*) FROM claim", "SELECT count(*) FROM erasure",
+        "SELECT count(*) FROM no_reminders",
         "SELECT id, url, events, active FROM endpoint ORDER BY id",
         "SELECT * FROM venue ORDER BY id", "SELECT * FROM venue_table ORDER BY id",
         "SELECT * FROM slot ORDER BY id", "SELECT * FROM closing_day ORDER BY id",

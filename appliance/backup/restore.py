@@ -156,7 +156,7 @@ def require_room(directory: DataDirectory, size: int, failure: str) -> None:
 
 # Files that are not restored if the box already has them, because the box's are newer.
 _NOT_REPLACED = {"settings.toml", "tls", "erasures.jsonl"}
-_SIDE_FILES = ("-wal", "-shm", "-journal", "-watermark")
+_SIDE_FILES = ("-wal", "-shm", "-journal")
 # The databases and their side files. live.db comes last, because `is_unowned` needs it to repeat an
 # interrupted move.
 _DATABASES = [f"{name}{more}" for name in ("test.db", "live.db") for more in (*_SIDE_FILES, "")]

@@ -1,4 +1,4 @@
-"""`venuebox backup`, `restore`, `verify` and `salvage`: back up a box, and recover from damage."""
+"""`venuebox backup`, `restore` and `verify`: back up a box, and recover from damage."""
 
 import argparse
 import os
@@ -19,14 +19,12 @@ from appliance.backup.restore import (
     restore_latest,
     scratch_folder,
 )
-from appliance.clock import format_instant
 from appliance.commands.console import Commands, Console, WrongUsage, add_command
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
-from appliance.core.files import make_folder, open_private, sync
+from appliance.core.files import open_private
 from appliance.core.ssh import ensure_key
 from appliance.core.text import one_line
-from appliance.database.integrity import salvage_database
 from appliance.venue.model import get_venue
 
 _ROW = 28  # characters in each of the two rows of the recovery key, without separators
@@ -52,10 +50,6 @@ def add(commands: Commands) -> None:
     parser.add_argument("--latest", action="store_true", help=meaning)
     meaning = "fetch the backup from this target: sftp://user@host/folder or s3://bucket/folder"
     parser.add_argument("--from", dest="source", metavar="TARGET", help=meaning)
-    meaning = "copy a damaged box's readable data to new database files"
-    parser = add_command(commands, "salvage", salvage, meaning, "--data")
-    meaning = "use the new files, and keep the damaged ones in damaged-…"
-    parser.add_argument("--replace", action="store_true", help=meaning)
     meaning = "check a backup by restoring it to a temporary folder"
     parser = add_command(commands, "verify", verify, meaning, "--data")
     parser.add_argument("file", metavar="FILE", help="the backup")
@@ -132,45 +126,6 @@ def _restore(arguments: argparse.Namespace, console: Console, fetched: Path | No
         f"{header.venue} as of {header.made_at} restored to {directory.root} with "
         f"{proven.reservations} reservations. Start it with venuebox serve."
     )
-    return 0
-
-
-def salvage(arguments: argparse.Namespace, console: Console) -> int:
-    """Write readable copies of both databases to `salvaged-…`; with --replace, use them.
-
-    The box must be stopped. The checksums of damaged pages are ignored, so only the operator can
-    tell whether the data is right.
-    """
-    directory = console.box(arguments)
-    stamp = f"{format_instant(console.clock.now())[:19].replace(':', '')}Z"
-    with directory.lock():
-        beside = directory.root / f"salvaged-{stamp}"
-        make_folder(beside)
-        salvaged = []
-        for path in directory.databases:
-            try:
-                rows = salvage_database(path, beside / path.name)
-            except OperatorError as error:
-                if path == directory.database("live"):
-                    raise
-                print(f"{error}\nvenuebox restore --latest can replace {path.name} alone.")
-                (beside / path.name).unlink(missing_ok=True)
-                continue
-            salvaged.append(path)
-            print(f"{beside / path.name}: {rows.get('reservation', 0)} reservations")
-        if arguments.replace:
-            damaged = directory.root / f"damaged-{stamp}"
-            make_folder(damaged)
-            for path in salvaged:
-                for file in directory.root.glob(f"{path.name}*"):
-                    file.replace(damaged / file.name)
-                (beside / path.name).replace(path)
-            sync(directory.root)
-            beside.rmdir()
-            print(
-                "the box will use the new files when it is next started. The previous files are "
-                f"kept in {damaged}"
-            )
     return 0
 
 

@@ -57,12 +57,12 @@ def create(arguments: argparse.Namespace, console: cli.Console) -> int:
 def show(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Print one line for each key."""
     names = ("id", "name", "prefix", "last_four", "scopes")
-    instants = ("created_at", "last_used_at", "revoked_at")
+    instants = ("created_at", "last_used_at", "expires_at", "revoked_at")
     rows = []
     for environment, reader in console.each_environment(arguments):
         for key in list_keys(reader):
             described = cli.describe(key, *names, *instants, environment=environment)
-            used, ends = described["lastUsedAt"], described["revokedAt"]
+            used, ends = described["lastUsedAt"], described["revokedAt"] or described["expiresAt"]
             scopes = "all scopes" if key.scopes == SCOPES else " ".join(key.scopes)
             columns = [key.id, f"{environment:4}", f"{key.prefix}…{key.last_four}", scopes]
             columns.append(f"used {used}" if used else "never used")

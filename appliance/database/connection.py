@@ -3,13 +3,11 @@
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
-import apsw.sqlite_extra
 
 from appliance.clock import Clock, ZoneDatabase
 from appliance.core.errors import NotFound, OperatorError
@@ -24,6 +22,7 @@ UNUSABLE = (
     apsw.BusyError, apsw.CantOpenError, apsw.CorruptError, apsw.FullError, apsw.IOError,
     apsw.NotADBError, apsw.ReadOnlyError,
 )  # fmt: skip
+DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError)
 
 
 def is_unopenable(error: BaseException) -> bool:
@@ -110,7 +109,6 @@ def wait_for_others(connection: apsw.Connection) -> None:
 Row = tuple[Any, ...]
 T = TypeVar("T")
 _CACHE, _READER_CACHE = -32_000, -8_000  # size per connection; SQLite reads a negative size as KiB
-_CHECKSUM_BYTES = 8  # length of the checksum at the end of each page (see check_pages)
 OLDEST_SQLITE = (3, 51, 3)  # older versions can corrupt a WAL file when they reset it
 _NOTHING: Mapping[str, Any] = {}
 
@@ -124,26 +122,8 @@ def check_engine() -> None:
         )
 
 
-@cache
-def check_pages() -> None:
-    """Enable page checksums in this process, so that reading a damaged page raises an error.
-
-    SQLite's own checks examine only the structure and find about one in ten changed bytes.
-    Checksums find all of them (tests/promises/test_corruption.py).
-    """
-    with closing(apsw.Connection(":memory:")) as connection:
-        apsw.sqlite_extra.load(connection, "cksumvfs")
-
-
-def lay_out_pages(connection: apsw.Connection, size: int) -> None:
-    """Set a new database's page size, and reserve space for a checksum in each page."""
-    connection.execute(f"PRAGMA page_size = {size}")
-    connection.reserve_bytes("main", _CHECKSUM_BYTES)
-
-
 def open_connection(path: Path, *, writable: bool = True) -> apsw.Connection:
     """Open a connection and set the box's pragmas and busy handler. The file must exist."""
-    check_pages()
     flags = apsw.SQLITE_OPEN_READWRITE if writable else apsw.SQLITE_OPEN_READONLY
     connection = apsw.Connection(str(path), flags=flags, statementcachesize=200)
     configure(connection)
@@ -179,7 +159,7 @@ def configure(connection: apsw.Connection) -> None:
         "temp_store = MEMORY",
         f"cache_size = {_CACHE}",
         "journal_size_limit = 33554432",
-        "wal_autocheckpoint = 1000",
+        "wal_autocheckpoint = 8000",  # 8 MB: the longer, the fewer pages are copied again and again
     ):
         connection.execute(f"PRAGMA {pragma}")
 

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -24,7 +23,7 @@ import apsw
 from appliance.clock import Clock, ZoneDatabase
 from appliance.core.errors import Unavailable, log_exception
 from appliance.core.tokens import Tokens
-from appliance.database import wal
+from appliance.database import vacuum
 from appliance.database.connection import (
     Reader,
     Transaction,
@@ -65,13 +64,11 @@ class Writer:
         new_transaction: Callable[[], Transaction],
         on_commit: Callable[[Sequence[object]], None],
         on_broken: Callable[[BaseException], None],
-        on_durable: Callable[[], None] = lambda: None,
     ) -> None:
         """Start the writer's thread.
 
         `on_commit` is called with the change notices from each commit, and `on_broken` with the
-        error if the disk fails. `on_durable` is called after each commit, before the callers get
-        their results.
+        error if the disk fails.
         """
         self.commits = 0
         self.on_full: Callable[[], None] = lambda: None
@@ -79,7 +76,6 @@ class Writer:
         self._new_transaction = new_transaction
         self._on_commit = on_commit
         self._on_broken = on_broken
-        self._on_durable = on_durable
         self._loop = asyncio.get_running_loop()
         self._queue: list[_Queued] = []
         self.waiting = 0  # the number of actions that are not yet committed
@@ -88,7 +84,6 @@ class Writer:
         self._broken = False
         self._failing = False
         self._fast_commits = 0  # consecutive commits that took less than _FAST_SECONDS
-        self._pending_job: Callable[[], None] | None = None
         self._idle: asyncio.Event | None = None
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run_jobs, name="writer")
@@ -115,12 +110,6 @@ class Writer:
     def is_idle(self) -> bool:
         """Whether the writing connection has no transaction, and no thread is using it."""
         return not (self._busy or self._broken)  # a failed disk may leave a transaction open
-
-    def run_between(self, job: Callable[[], None]) -> None:
-        """Run `job` on the writer's thread between two commits."""
-        self._pending_job = job
-        if not self._busy:
-            self._start_next()
 
     async def close(self) -> None:
         """Finish queued actions and end the thread. The caller must close the connection."""
@@ -234,15 +223,7 @@ class Writer:
             return
         self.commits += 1
         self._failing = False
-        self._on_durable()
         self._resolve(batch)
-
-    def _run_between(self, job: Callable[[], None]) -> None:
-        """Run `job`, then continue with the next batch. Runs on the writer's thread."""
-        try:
-            job()
-        finally:
-            self._loop.call_soon_threadsafe(self._start_next)
 
     def _abandon(self, batch: list[_Queued], error: Exception) -> None:
         """Roll back the whole batch and report Unavailable to its callers.
@@ -289,12 +270,8 @@ class Writer:
             self._on_commit(notices)
 
     def _start_next(self) -> None:
-        """Start the job that `run_between` has queued. If there is none, start a batch."""
-        job, self._pending_job = self._pending_job, None
-        self._busy = job is not None
-        if job is not None:
-            self._jobs.put(lambda: self._run_between(job))
-        elif self._queue:
+        self._busy = False
+        if self._queue:
             self._loop.call_soon(self._begin)
         elif self._idle is not None:
             self._idle.set()
@@ -335,16 +312,11 @@ class Database:
         self._allowed_when_full: frozenset[Callable[..., Any]] = frozenset()
         self._listeners: list[tuple[Listener, tuple[type, ...]]] = []
         self._writer_connection = open_connection(path)
-        self._files = wal.FilesBeside(path)
         self._writer = Writer(
             self._writer_connection,
             lambda: Transaction(self._writer_connection, clock, zones, tokens),
             self._notify,
             on_broken or (lambda _: None),
-            partial(wal.raise_watermark, self._writer_connection, self._files),
-        )
-        self._checkpointer = wal.Checkpointer(
-            path, self._writer_connection, self._writer.run_between, self._writer.fail
         )
         self._peeker = Reader(open_connection(path, writable=False), clock, zones)
         self._idle_writer = Reader(self._writer_connection, clock, zones)
@@ -431,35 +403,32 @@ class Database:
         return self._snapshot(reader, query, args, kwargs)
 
     async def wipe(self) -> bool:
-        """Run `wal.wipe` in a thread. If the disk fails, stop accepting writes."""
-        return await self._run_in_thread(wal.wipe)
+        """Run `vacuum.wipe` in a thread. If the disk fails, stop accepting writes."""
+        return await self._run_in_thread(vacuum.wipe)
 
     async def cut_log(self) -> bool:
-        """Run `wal.cut_log` in a thread. If the disk fails, stop accepting writes."""
-        return await self._run_in_thread(wal.cut_log)
+        """Run `vacuum.cut_log` in a thread. If the disk fails, stop accepting writes."""
+        return await self._run_in_thread(vacuum.cut_log)
 
     async def _run_in_thread(self, work: Callable[[Path], bool]) -> bool:
         try:
             return await asyncio.to_thread(work, self.path)
         except apsw.IOError as error:
-            if wal.is_lost(error):
+            if vacuum.is_lost(error):
                 self._writer.fail(error)
             raise
 
     async def close(self) -> None:
-        """Finish queued actions, checkpoint the WAL and close all connections."""
+        """Finish queued actions and close all connections; the last one checkpoints the WAL."""
         if self._shut:
             return
         self._shut = True
         await self._writer.close()
-        await self._loop.run_in_executor(None, self._checkpointer.join)
         await self._loop.run_in_executor(None, self._pool.shutdown)
         self._peeker.connection.close()
         while not self._readers.empty():
             self._readers.get().connection.close()
         self._writer_connection.close()
-        self._files.close()
-        self._files.tidy()
 
     def look_for_changes(self) -> None:
         """Notify the listeners that another process has committed."""

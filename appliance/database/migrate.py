@@ -8,12 +8,10 @@ import apsw
 from appliance.core.errors import OperatorError
 from appliance.database.connection import (
     check_engine,
-    check_pages,
     describe_missing,
     describe_newer,
     describe_unopenable,
     is_unopenable,
-    lay_out_pages,
     wait_for_others,
 )
 from appliance.database.integrity import describe_damage
@@ -43,7 +41,6 @@ def migrate(path: Path, *, create: bool = False) -> None:
     old.
     """
     check_engine()
-    check_pages()
     if not create and not path.exists():
         raise OperatorError(describe_missing(path))
     connection = apsw.Connection(str(path))
@@ -73,7 +70,7 @@ def bring_up_to_date(connection: apsw.Connection, path: Path) -> None:
     if found == newest:
         return
     if not found:
-        lay_out_pages(connection, PAGE_BYTES)
+        connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.pragma("journal_mode", "wal")

@@ -1,18 +1,22 @@
 -- Instants are milliseconds since 1970 in UTC (names end in _at). Dates are YYYY-MM-DD and
--- slots HH:MM in venue time, stored as text and never as instants. Ids are UUIDs as text.
+-- slots HH:MM in venue time, stored as text and never as instants. Ids are UUIDs as text. Staff
+-- are in live.db alone, so that staff_id refers to nothing in the tables that test.db has too.
+-- Three or more allowed values are written with OR: for IN, SQLite builds a table at each insert.
 
 -- One row: the venue that this box serves.
 CREATE TABLE venue (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL,
     slug TEXT NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('active', 'inactive', 'suspended')),
+    status TEXT NOT NULL
+        CHECK (status = 'active' OR status = 'inactive' OR status = 'suspended'),
     reservation_mode TEXT NOT NULL CHECK (reservation_mode IN ('prepaid', 'free')),
-    auto_confirm INTEGER NOT NULL,
+    auto_confirm INTEGER NOT NULL CHECK (auto_confirm IN (0, 1)),
     request_expiry_hours INTEGER NOT NULL,
     currency TEXT NOT NULL,
     time_zone TEXT NOT NULL,
-    evening_ends_at TEXT NOT NULL,   -- HH:MM; before it, tonight is yesterday's date
+    -- HH:MM; before it, tonight is yesterday's date.
+    evening_ends_at TEXT NOT NULL CHECK (evening_ends_at GLOB '[0-2][0-9]:[0-5][0-9]'),
     policies TEXT,                   -- JSON object or null
     address TEXT,                    -- how guests find it, for guests alone
     map_url TEXT,                    -- https; null: they are led to a map by the address
@@ -29,23 +33,24 @@ CREATE TABLE venue_table (
     capacity_max INTEGER NOT NULL CHECK (capacity_max >= capacity_min),
     minimum_spend INTEGER NOT NULL,  -- whole currency units
     type TEXT NOT NULL,
-    bookable INTEGER NOT NULL
+    bookable INTEGER NOT NULL CHECK (bookable IN (0, 1))
 ) STRICT;
 
 CREATE TABLE slot (
     id TEXT PRIMARY KEY,
     position INTEGER NOT NULL,
     name TEXT NOT NULL,
-    start TEXT NOT NULL,             -- HH:MM
-    "end" TEXT NOT NULL,             -- HH:MM; at or before start it is the next morning
+    start TEXT NOT NULL CHECK (start GLOB '[0-2][0-9]:[0-5][0-9]'),
+    -- At or before start, it is the next morning.
+    "end" TEXT NOT NULL CHECK ("end" GLOB '[0-2][0-9]:[0-5][0-9]'),
     days_of_week TEXT NOT NULL       -- JSON list, 0 = Sunday
 ) STRICT;
 
 -- Days, both included, on which nothing can be booked. What was booked before is kept.
 CREATE TABLE closing_day (
     id TEXT PRIMARY KEY,
-    first_day TEXT NOT NULL,
-    last_day TEXT NOT NULL,
+    first_day TEXT NOT NULL CHECK (first_day GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]'),
+    last_day TEXT NOT NULL CHECK (last_day GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]'),
     reason TEXT NOT NULL,            -- for staff; may be empty
     CHECK (first_day <= last_day)
 ) STRICT;
@@ -62,13 +67,14 @@ CREATE TABLE api_key (
     scopes TEXT NOT NULL,            -- space-separated
     created_at INTEGER NOT NULL,
     last_used_at INTEGER,            -- to the minute
-    revoked_at INTEGER               -- since then refused; if negative, it works until minus that
+    expires_at INTEGER,              -- of a rotated key: it works until then
+    revoked_at INTEGER               -- refused since then, whatever the clock says
 ) STRICT;
 
 -- How often a key called, by day; a minute's calls are added at once, and eight days are kept.
 CREATE TABLE key_use (
     key_id TEXT NOT NULL REFERENCES api_key (id),
-    day TEXT NOT NULL,               -- in venue time
+    day TEXT NOT NULL CHECK (day GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]'),  -- in venue time
     requests INTEGER NOT NULL,
     PRIMARY KEY (key_id, day)
 ) STRICT, WITHOUT ROWID;
@@ -76,13 +82,15 @@ CREATE TABLE key_use (
 CREATE TABLE reservation (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
-    status TEXT NOT NULL CHECK (status IN ('requested', 'confirmed', 'completed', 'pending',
-        'partial', 'cancelled', 'declined')),
-    source TEXT NOT NULL CHECK (source IN ('platform', 'manual', 'partner')),
+    status TEXT NOT NULL CHECK (status = 'confirmed' OR status = 'requested'
+        OR status = 'pending' OR status = 'partial' OR status = 'completed'
+        OR status = 'cancelled' OR status = 'declined'),
+    source TEXT NOT NULL
+        CHECK (source = 'partner' OR source = 'platform' OR source = 'manual'),
     table_id TEXT NOT NULL REFERENCES venue_table (id),
-    date TEXT NOT NULL,
-    slot TEXT,                       -- null holds the whole evening
-    starts INTEGER NOT NULL,         -- minutes after midnight of date: the interval held,
+    date TEXT NOT NULL CHECK (date GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]'),
+    slot TEXT CHECK (slot GLOB '[0-2][0-9]:[0-5][0-9]'),  -- null holds the whole evening
+    starts INTEGER NOT NULL,         -- minutes after midnight of date: the interval asked for,
     ends INTEGER NOT NULL,           -- [starts, ends); the whole evening is [0, 2880)
     guests INTEGER NOT NULL CHECK (guests >= 1),
     customer_name TEXT,              -- name, contacts and notes are erased after the evening
@@ -90,7 +98,8 @@ CREATE TABLE reservation (
     customer_phone TEXT,             -- as typed
     customer_numbers TEXT,           -- the sure numbers in it, in E.164, separated by spaces
     notes TEXT,
-    language TEXT,                   -- the customer's, where known: fr, en, ar
+    language TEXT                    -- the customer's, where known
+        CHECK (language = 'fr' OR language = 'en' OR language = 'ar'),
     access_code TEXT UNIQUE,         -- freed (null) 30 days after the evening
     pass_id BLOB NOT NULL UNIQUE,    -- the 8 bytes in the guest pass
     generation INTEGER NOT NULL DEFAULT 0,
@@ -103,56 +112,63 @@ CREATE TABLE reservation (
     cancelled_at INTEGER,
     expires_at INTEGER,              -- of an unanswered request
     external_ref TEXT,
-    lineage TEXT,                    -- of the key that created it, or staff:<id> for a sent form
-    idempotency_key TEXT,
-    request_hash BLOB,               -- SHA-256 of the parsed request
-    issued_code TEXT,                -- the code as first answered, kept for replays
-    email_outcome TEXT,              -- sent, failed, skipped; null while the first answer waits
     late_at INTEGER,                 -- since when staff know that the party comes late
-    vip INTEGER NOT NULL DEFAULT 0,  -- the door is asked for special attention
-    body_mismatches INTEGER NOT NULL DEFAULT 0,  -- replays whose body was another
+    -- 1: the door is asked for special attention.
+    vip INTEGER NOT NULL DEFAULT 0 CHECK (vip IN (0, 1)),
     CHECK (starts < ends)
 ) STRICT;
 
-CREATE UNIQUE INDEX reservation_replay ON reservation (lineage, idempotency_key)
-    WHERE idempotency_key IS NOT NULL;
-
--- Who holds a table on a date. Two holders cannot even start together.
-CREATE UNIQUE INDEX reservation_hold ON reservation (date, table_id, starts)
-    WHERE status NOT IN ('cancelled', 'declined');
-
 -- The order of the list (docs/decisions/availability.md): whole evenings first, as null sorts before text.
 CREATE INDEX reservation_list ON reservation (date, slot, created_at, id);
-
 CREATE INDEX reservation_request ON reservation (expires_at) WHERE status = 'requested';
-CREATE INDEX reservation_open ON reservation (date) WHERE status = 'confirmed';
--- Who may be sent a reminder; those of a partner that writes to its guests itself are not in it.
-CREATE INDEX reservation_remind ON reservation (date, starts)
-    WHERE status = 'confirmed' AND customer_email IS NOT NULL AND checked_in_at IS NULL
-        AND (source <> 'partner' OR email_outcome IS NOT 'skipped');
+CREATE INDEX reservation_open ON reservation (date, starts) WHERE status = 'confirmed';
 CREATE INDEX reservation_code ON reservation (date) WHERE access_code IS NOT NULL;
-CREATE INDEX reservation_mismatch ON reservation (created_at) WHERE body_mismatches > 0;
 
--- First come, first served, even if the code above forgot to look.
-CREATE TRIGGER reservation_hold_insert BEFORE INSERT ON reservation
-WHEN NEW.status NOT IN ('cancelled', 'declined')
+-- How a reservation was asked for, which answers the same request again.
+CREATE TABLE booking_request (
+    reservation_seq INTEGER PRIMARY KEY REFERENCES reservation (seq),
+    lineage TEXT,                    -- of the partner's key, guest, or staff:<id> for a sent form
+    idempotency_key TEXT,
+    request_hash BLOB,               -- SHA-256 of the parsed request; erased with the guest
+    issued_code TEXT,                -- the access code as first answered
+    email_outcome TEXT               -- null while the first answer waits for the mail server
+        CHECK (email_outcome = 'sent' OR email_outcome = 'failed' OR email_outcome = 'skipped'),
+    body_mismatches INTEGER NOT NULL DEFAULT 0  -- replays whose body was another
+) STRICT;
+CREATE UNIQUE INDEX booking_request_replay ON booking_request (lineage, idempotency_key)
+    WHERE idempotency_key IS NOT NULL;
+
+-- Who holds a table: availability and conflicts are read here and nowhere else. A reservation has
+-- a row for each of its tables, from the booking until it is cancelled or declined.
+CREATE TABLE hold (
+    date TEXT NOT NULL CHECK (date GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]'),
+    table_id TEXT NOT NULL REFERENCES venue_table (id),
+    starts INTEGER NOT NULL,         -- minutes after midnight of date: the interval held,
+    ends INTEGER NOT NULL,           -- [starts, ends); the whole evening is [0, 2880)
+    reservation_seq INTEGER REFERENCES reservation (seq),  -- null: held for a while only
+    expires_at INTEGER,              -- of a hold without a reservation
+    source TEXT NOT NULL CHECK (source = 'partner' OR source = 'platform' OR source = 'manual'),
+    PRIMARY KEY (date, table_id, starts),
+    CHECK (starts < ends),
+    CHECK ((reservation_seq IS NULL) = (expires_at IS NOT NULL))
+) STRICT, WITHOUT ROWID;
+
+-- First come, first served, even if the code forgot to look.
+CREATE TRIGGER hold_insert BEFORE INSERT ON hold
 BEGIN
     SELECT RAISE (ABORT, 'table_taken') WHERE EXISTS (
-        SELECT 1 FROM reservation
+        SELECT 1 FROM hold
         WHERE date = NEW.date AND table_id = NEW.table_id
-            AND status NOT IN ('cancelled', 'declined')
             AND starts < NEW.ends AND NEW.starts < ends);
 END;
 
-CREATE TRIGGER reservation_hold_update
-BEFORE UPDATE OF status, date, table_id, starts, ends ON reservation
-WHEN NEW.status NOT IN ('cancelled', 'declined')
+CREATE TRIGGER hold_update BEFORE UPDATE OF date, table_id, starts, ends ON hold
 BEGIN
     SELECT RAISE (ABORT, 'table_taken') WHERE EXISTS (
-        SELECT 1 FROM reservation
+        SELECT 1 FROM hold
         WHERE date = NEW.date AND table_id = NEW.table_id
-            AND status NOT IN ('cancelled', 'declined')
-            AND starts < NEW.ends AND NEW.starts < ends AND seq <> OLD.seq);
+            AND starts < NEW.ends AND NEW.starts < ends
+            AND (date, table_id, starts) <> (OLD.date, OLD.table_id, OLD.starts));
 END;
 
 -- What happened to a reservation, by whom: the portal's history.
@@ -182,7 +198,7 @@ CREATE TABLE endpoint (
     id TEXT PRIMARY KEY,
     url TEXT NOT NULL,
     events TEXT NOT NULL,            -- JSON list of event types
-    active INTEGER NOT NULL,
+    active INTEGER NOT NULL CHECK (active IN (0, 1)),
     created_at INTEGER NOT NULL,
     secret BLOB NOT NULL,            -- wrapped with the environment's key
     previous_secret BLOB,            -- wrapped; signs too until it expires
@@ -206,7 +222,7 @@ CREATE INDEX endpoint_active ON endpoint (active);
 CREATE TABLE event (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     type TEXT NOT NULL,
-    reservation_id TEXT,             -- null for webhook.test
+    reservation_id TEXT REFERENCES reservation (id),  -- null for webhook.test
     occurred_at INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX event_reservation ON event (reservation_id);
@@ -219,11 +235,12 @@ CREATE TABLE delivery (
     endpoint_id TEXT NOT NULL REFERENCES endpoint (id),
     event_seq INTEGER NOT NULL REFERENCES event (seq),
     state TEXT NOT NULL DEFAULT 'pending'
-        CHECK (state IN ('pending', 'delivered', 'dead', 'cancelled')),
+        CHECK (state = 'pending' OR state = 'delivered' OR state = 'dead' OR state = 'cancelled'),
     attempts INTEGER NOT NULL DEFAULT 0,   -- charged since creation or since the last replay
     due_at INTEGER NOT NULL,
     -- What the next attempt is: the first one, a retry at due_at, or one that was asked for.
-    kind TEXT NOT NULL DEFAULT 'new' CHECK (kind IN ('new', 'retry', 'replay')),
+    kind TEXT NOT NULL DEFAULT 'new'
+        CHECK (kind = 'new' OR kind = 'retry' OR kind = 'replay'),
     finished_at INTEGER,             -- delivered, dead or cancelled since
     replays INTEGER NOT NULL DEFAULT 0
 ) STRICT;
@@ -241,7 +258,8 @@ CREATE TABLE attempt (
     http_status INTEGER,
     remote_address TEXT,
     excerpt TEXT,                    -- first bytes of the answer, escaped text
-    charged INTEGER NOT NULL,        -- 0: our own fault, the ladder did not move
+    -- 0: our own fault, the ladder did not move.
+    charged INTEGER NOT NULL CHECK (charged IN (0, 1)),
     body_sha256 BLOB,                -- of what was sent; null when nothing was rendered
     PRIMARY KEY (delivery_seq, n)
 ) STRICT, WITHOUT ROWID;
@@ -276,8 +294,10 @@ CREATE TABLE signing_key (
 CREATE TABLE terminal (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL,
-    role TEXT NOT NULL DEFAULT 'override',  -- scan, search, override: each includes the one before
-    language TEXT NOT NULL DEFAULT 'fr',
+    role TEXT NOT NULL DEFAULT 'override'  -- each includes the one before
+        CHECK (role = 'scan' OR role = 'search' OR role = 'override'),
+    language TEXT NOT NULL DEFAULT 'fr'
+        CHECK (language = 'fr' OR language = 'en' OR language = 'ar'),
     token_hash BLOB UNIQUE,          -- null until paired
     created_at INTEGER NOT NULL,
     last_seen_at INTEGER,            -- to the minute
@@ -290,43 +310,41 @@ CREATE TABLE pairing (
     secret_hash BLOB PRIMARY KEY,    -- of what the link carries, which nobody can guess
     code_hash BLOB NOT NULL UNIQUE,  -- of the eight digits that may be typed instead
     terminal_name TEXT NOT NULL,
-    role TEXT NOT NULL,
+    role TEXT NOT NULL CHECK (role = 'scan' OR role = 'search' OR role = 'override'),
     expires_at INTEGER NOT NULL,
     tries INTEGER NOT NULL DEFAULT 0,  -- wrong digits: five close the digits, never the link
     used_at INTEGER
 ) STRICT;
 
--- The door log. Rows are never changed, and each is chained to the one before: hash =
--- SHA-256(previous hash, row). The free text in reason and verdict stays outside of the hash,
--- so that it can be erased.
-CREATE TABLE scan (
+-- The door log. Of a row, only the free text in reason and verdict is ever changed: it is erased.
+CREATE TABLE scan_log (
     seq INTEGER PRIMARY KEY,
     scan_id TEXT NOT NULL,
     terminal_id TEXT NOT NULL REFERENCES terminal (id),
     at INTEGER NOT NULL,
     device_at INTEGER,               -- as the terminal's own clock said
-    kind TEXT NOT NULL,              -- pass, link, code, name, list, other, undo, sync
+    kind TEXT NOT NULL CHECK (kind = 'pass' OR kind = 'link' OR kind = 'code' OR kind = 'name'
+        OR kind = 'list' OR kind = 'other' OR kind = 'undo'),
     read_hash BLOB,                  -- SHA-256 of what was read, when it is not ours
-    reservation_id TEXT,
+    reservation_id TEXT REFERENCES reservation (id),
     result TEXT NOT NULL,
     admitted INTEGER NOT NULL,       -- people let in by this scan; negative for an undo
     reason TEXT,                     -- of an override or an undo
     undoes INTEGER,                  -- seq of the check-in that this undo took back
     staff_id TEXT,                   -- who did it from the portal; null at a terminal
     happened_at INTEGER,             -- out of the box's reach: device_at by the box's clock
-    verdict TEXT NOT NULL,           -- JSON, answered again when the scanId comes again
-    hash BLOB NOT NULL
+    verdict TEXT NOT NULL            -- JSON, answered again when the scanId comes again
 ) STRICT;
-CREATE UNIQUE INDEX scan_once ON scan (terminal_id, scan_id);
-CREATE UNIQUE INDEX scan_undo ON scan (undoes) WHERE undoes IS NOT NULL;
-CREATE INDEX scan_reservation ON scan (reservation_id, seq);
-CREATE INDEX scan_at ON scan (at);
+CREATE UNIQUE INDEX scan_log_once ON scan_log (terminal_id, scan_id);
+CREATE UNIQUE INDEX scan_log_undo ON scan_log (undoes) WHERE undoes IS NOT NULL;
+CREATE INDEX scan_log_reservation ON scan_log (reservation_id, seq);
+CREATE INDEX scan_log_at ON scan_log (at);
 
 -- What doors out of each other's reach let in, and the box would not have.
 CREATE TABLE door_conflict (
     id TEXT PRIMARY KEY,
-    scan_seq INTEGER NOT NULL UNIQUE REFERENCES scan (seq),
-    other_seq INTEGER REFERENCES scan (seq),  -- the first admission of the party, if any
+    scan_seq INTEGER NOT NULL UNIQUE REFERENCES scan_log (seq),
+    other_seq INTEGER REFERENCES scan_log (seq),  -- the first admission of the party, if any
     reservation_id TEXT REFERENCES reservation (id),  -- null: nobody knows whom
     kind TEXT NOT NULL CHECK (kind IN ('admitted_twice', 'admitted_anyway')),
     despite TEXT NOT NULL,           -- the verdict that the box would have given
@@ -337,14 +355,15 @@ CREATE TABLE door_conflict (
     acknowledged_by TEXT             -- staff:<id> or terminal:<id>
 ) STRICT;
 CREATE INDEX door_conflict_open ON door_conflict (found_at) WHERE acknowledged_at IS NULL;
-CREATE INDEX door_conflict_reservation ON door_conflict (reservation_id);
 
 CREATE TABLE staff (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL,
-    role TEXT NOT NULL CHECK (role IN ('owner', 'manager', 'host', 'door')),
+    role TEXT NOT NULL
+        CHECK (role = 'owner' OR role = 'manager' OR role = 'host' OR role = 'door'),
     password TEXT,                   -- Argon2id; null until the first sign-in
-    language TEXT NOT NULL DEFAULT 'fr',  -- of the portal's pages: fr, en, ar
+    language TEXT NOT NULL DEFAULT 'fr'  -- of the portal's pages
+        CHECK (language = 'fr' OR language = 'en' OR language = 'ar'),
     created_at INTEGER NOT NULL,
     disabled_at INTEGER
 ) STRICT;
@@ -370,7 +389,7 @@ CREATE INDEX session_staff ON session (staff_id);
 
 -- Wrong passwords in a row, for each account and device; a browser in which that person has
 -- signed in before has a row of its own, so that strangers cannot lock its owner out.
-CREATE TABLE sign_in_failure (
+CREATE TABLE staff_sign_in_failure (
     account BLOB NOT NULL,           -- SHA-256 of the name that was typed
     device BLOB NOT NULL,            -- SHA-256 of the device's cookie; empty for strangers
     wrong INTEGER NOT NULL,
@@ -379,7 +398,7 @@ CREATE TABLE sign_in_failure (
 ) STRICT, WITHOUT ROWID;
 
 -- A browser in which somebody has signed in.
-CREATE TABLE known_device (
+CREATE TABLE staff_known_device (
     hash BLOB NOT NULL,              -- SHA-256 of its cookie
     staff_id TEXT NOT NULL REFERENCES staff (id),
     created_at INTEGER NOT NULL,
@@ -387,7 +406,7 @@ CREATE TABLE known_device (
 ) STRICT, WITHOUT ROWID;
 
 -- What an authenticator app shows codes by. Offered first; in force once a code was right.
-CREATE TABLE second_step (
+CREATE TABLE two_factor (
     staff_id TEXT PRIMARY KEY REFERENCES staff (id),
     secret BLOB NOT NULL,            -- 160 bits, wrapped
     offered_at INTEGER NOT NULL,
@@ -395,75 +414,77 @@ CREATE TABLE second_step (
 ) STRICT, WITHOUT ROWID;
 
 -- A code that was taken, by its step of 30 seconds: none is taken twice, wherever the clock goes.
-CREATE TABLE spent_step (
+CREATE TABLE staff_spent_step (
     staff_id TEXT NOT NULL REFERENCES staff (id),
     step INTEGER NOT NULL,
     PRIMARY KEY (staff_id, step)
 ) STRICT, WITHOUT ROWID;
 
 -- Recovery codes that were not used yet.
-CREATE TABLE recovery_code (
+CREATE TABLE staff_recovery_code (
     staff_id TEXT NOT NULL REFERENCES staff (id),
     hash BLOB NOT NULL,              -- SHA-256
     PRIMARY KEY (staff_id, hash)
 ) STRICT, WITHOUT ROWID;
 
 -- Somebody whose password was right is asked for the code, for five minutes.
-CREATE TABLE asked_code (
+CREATE TABLE staff_asked_code (
     hash BLOB PRIMARY KEY,           -- SHA-256 of the form's secret
     staff_id TEXT NOT NULL REFERENCES staff (id),
-    device BLOB NOT NULL,            -- as in sign_in_failure
+    device BLOB NOT NULL,            -- as in staff_sign_in_failure
     expires_at INTEGER NOT NULL,
-    is_counted INTEGER NOT NULL      -- whether the next code is among the wrong tries already
+    -- 1: the next code is among the wrong tries already.
+    is_counted INTEGER NOT NULL CHECK (is_counted IN (0, 1))
 ) STRICT, WITHOUT ROWID;
 
 -- A one-time sign-in link.
-CREATE TABLE invitation (
+CREATE TABLE staff_invitation (
     hash BLOB PRIMARY KEY,           -- SHA-256 of the link's secret
     staff_id TEXT NOT NULL REFERENCES staff (id),
     expires_at INTEGER NOT NULL,
     used_at INTEGER
 ) STRICT;
 
--- Letters to guests: kept until the mail server took them. In the test environment the
+-- Emails to guests: kept until the mail server took them. In the test environment the
 -- outbox is the mailbox: nothing leaves it.
-CREATE TABLE letter (
+CREATE TABLE email (
     id TEXT PRIMARY KEY,
     reservation_id TEXT NOT NULL REFERENCES reservation (id),
-    kind TEXT NOT NULL,              -- confirmation, …
+    kind TEXT NOT NULL CHECK (kind = 'confirmation' OR kind = 'requested'
+        OR kind = 'payment_due' OR kind = 'accepted' OR kind = 'declined'
+        OR kind = 'cancelled' OR kind = 'reminder'),
     recipient TEXT,                  -- erased with the guest's contacts
-    language TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('waiting', 'sent', 'failed', 'kept')),
+    language TEXT NOT NULL CHECK (language = 'fr' OR language = 'en' OR language = 'ar'),
+    state TEXT NOT NULL
+        CHECK (state = 'waiting' OR state = 'sent' OR state = 'failed' OR state = 'kept'),
     attempts INTEGER NOT NULL DEFAULT 0,
     due_at INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
     sent_at INTEGER,
     trouble TEXT
 ) STRICT;
-CREATE INDEX letter_due ON letter (due_at) WHERE state = 'waiting';
-CREATE INDEX letter_reservation ON letter (reservation_id);
+CREATE INDEX email_due ON email (due_at) WHERE state = 'waiting';
+CREATE INDEX email_reservation ON email (reservation_id);
 
 -- One row while a box that `serve` made from nothing is being set up, and after. A box that was
 -- made from a venue file has none until an owner begins.
 CREATE TABLE setup (
     id INTEGER PRIMARY KEY CHECK (id = 1),
-    closed INTEGER NOT NULL,         -- 1: nothing but the setup page answers until there is an owner
+    -- 1: nothing but the setup page answers until there is an owner.
+    closed INTEGER NOT NULL CHECK (closed IN (0, 1)),
     link_hash BLOB,                  -- SHA-256 of the one-time link's secret; null once used
     link_expires_at INTEGER,
     steps TEXT NOT NULL DEFAULT '[]' -- JSON: the steps that were done or left for later
 ) STRICT;
 
--- Who did what to keys, doors, people and sessions. Rows are never changed, and each is chained
--- to the one before: hash = SHA-256(previous hash, row).
-CREATE TABLE security_log (
+-- Who did what to keys, doors, people and sessions. Rows are never changed.
+CREATE TABLE audit_log (
     seq INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,
     actor TEXT NOT NULL,             -- staff:<id>, key:<id>, terminal:<id>, console, box, nobody
     what TEXT NOT NULL,              -- sign_in, key_issued, role_changed, …
-    detail TEXT NOT NULL,            -- JSON; no secret, no guest, and nothing that was mistyped
-    hash BLOB NOT NULL
+    detail TEXT NOT NULL             -- JSON; no secret, no guest, and nothing that was mistyped
 ) STRICT;
-CREATE INDEX security_log_at ON security_log (at);
 
 -- A reservation that a guest keeps in a browser, once per browser ("my reservations").
 CREATE TABLE claim (

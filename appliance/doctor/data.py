@@ -14,7 +14,7 @@ from appliance.clock import DAY_MS
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.tokens import Keyring
-from appliance.database.integrity import find_faults, find_missing_pages
+from appliance.database.integrity import find_faults
 from appliance.database.migrate import newest_schema
 from appliance.doctor.check import (
     SCHEMA,
@@ -91,17 +91,13 @@ def _some(root: Path, paths: list[Path]) -> str:
 
 
 def integrity(context: CheckContext) -> Check:
-    """Check that both databases exist and pass quick_check, foreign_key_check and a WAL check."""
+    """Check that both databases exist and pass quick_check and foreign_key_check."""
     damaged, first = [], ""
     for environment in ENVIRONMENTS:
         path = context.directory.database(environment)
         try:
             with context.file(environment) as reader:
                 damage = find_faults(reader.connection, "quick_check(20)")
-                # The WAL check must run outside a transaction.
-                reader.connection.execute("ROLLBACK")
-                missing = find_missing_pages(reader.connection, path)
-                damage += [missing] if missing else []
         except Unopenable:
             return Check.of("integrity_unopenable", root=context.directory.root)
         except NotExamined:

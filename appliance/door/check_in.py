@@ -1,10 +1,8 @@
 """Check-in: judge scans, admit parties, log and announce the verdicts, and undo check-ins.
 
-The log is the table `scan`. A hash chain links its rows.
+The log is the table `scan_log`.
 """
 
-import hashlib
-import json
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -31,18 +29,10 @@ from appliance.reservations.rows import (
     get_reservation,
     update_reservation,
 )
-from appliance.staff.audit_log import START
 from appliance.staff.model import StaffMember
 from appliance.venue.model import get_venue, minute_of, tonight
 
-CHAINED = (
-    "seq", "scan_id", "terminal_id", "at", "device_at", "kind", "read_hash", "reservation_id",
-    "result", "admitted", "undoes", "staff_id", "happened_at",
-)  # fmt: skip
-
 OLDEST_MS = 48 * 3600 * 1000  # an offline scan's maximum age when the box receives it
-
-_encode = json.JSONEncoder(default=bytes.hex, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,20 +219,11 @@ def keep_scan(tx: Transaction, terminal: Terminal, scan: Scan, verdict: Verdict)
 
 
 def add_scan(tx: Transaction, values: dict[str, Any]) -> int:
-    """Append a row with the columns `values` to the log and its hash chain. Return its number.
+    """Append a row with the columns `values` to the log. Return its number.
 
     The time is `tx.now` unless `values` sets `at`.
     """
-    last = tx.row("SELECT seq, hash FROM scan ORDER BY seq DESC LIMIT 1")
-    seq, previous = (1, START) if last is None else (last[0] + 1, last[1])
-    row = {"seq": seq, "at": tx.now, **values}
-    tx.insert("scan", row | {"hash": follow(previous, [row.get(name) for name in CHAINED])})
-    return int(seq)
-
-
-def follow(previous: bytes, row: list[Any]) -> bytes:
-    """Return a row's hash: the SHA-256 of the previous row's hash and the columns in CHAINED."""
-    return hashlib.sha256(previous + _encode(row).encode()).digest()
+    return tx.insert("scan_log", {"at": tx.now, **values})
 
 
 def log_scan(
@@ -250,7 +231,7 @@ def log_scan(
 ) -> int:
     """Append a verdict to the log and return its row number.
 
-    `details` sets further columns of `scan`.
+    `details` sets further columns of `scan_log`.
     """
     values = {
         "scan_id": scan_id, "terminal_id": terminal.id, "kind": kind,
@@ -265,7 +246,7 @@ def log_scan(
 
 def find_decided(tx: Transaction, terminal_id: str, scan_id: str) -> Decided | None:
     """Return the stored decision for a terminal's scan, or None if the scan is new."""
-    sql = "SELECT verdict FROM scan WHERE terminal_id = :terminal_id AND scan_id = :scan_id"
+    sql = "SELECT verdict FROM scan_log WHERE terminal_id = :terminal_id AND scan_id = :scan_id"
     stored = tx.value(sql, {"terminal_id": terminal_id, "scan_id": scan_id})
     return None if stored is None else recall(tx, stored)
 
@@ -278,7 +259,7 @@ def recall(tx: Transaction, stored: str) -> Decided:
     return Decided(verdict, tuple(reservation for reservation in found if reservation))
 
 
-_NOT_UNDONE = "s.admitted > 0 AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)"
+_NOT_UNDONE = "s.admitted > 0 AND NOT EXISTS (SELECT 1 FROM scan_log u WHERE u.undoes = s.seq)"
 _ADMISSION = "s.seq, s.terminal_id, s.at, s.reservation_id, s.result, s.admitted"
 
 
@@ -306,15 +287,15 @@ def find_admission(reader: Reader, terminal_id: str, scan_id: str) -> Admission 
     """
     sql = f"""SELECT {_ADMISSION}, u.verdict
               FROM terminal t
-              JOIN scan s ON s.terminal_id = t.id AND s.scan_id = :scan_id
-              LEFT JOIN scan u ON u.undoes = s.seq
+              JOIN scan_log s ON s.terminal_id = t.id AND s.scan_id = :scan_id
+              LEFT JOIN scan_log u ON u.undoes = s.seq
               ORDER BY t.id = :terminal_id DESC, s.seq DESC LIMIT 1"""  # noqa: S608
     return reader.one(Admission, sql, {"terminal_id": terminal_id, "scan_id": scan_id})
 
 
 def find_last_admission(reader: Reader, reservation_id: str) -> Admission | None:
     """Return the reservation's latest admission that has not been undone, or None."""
-    sql = f"""SELECT {_ADMISSION}, NULL FROM scan s
+    sql = f"""SELECT {_ADMISSION}, NULL FROM scan_log s
               WHERE s.reservation_id = :id AND {_NOT_UNDONE} ORDER BY s.seq DESC LIMIT 1"""  # noqa: S608
     return reader.one(Admission, sql, {"id": reservation_id})
 
@@ -327,7 +308,7 @@ def find_first_admission(
     The result is (row number, time in ms since 1970, terminal's name, staff member's name).
     """
     sql = f"""SELECT s.seq, coalesce(s.happened_at, s.at), t.name, staff.name
-              FROM scan s
+              FROM scan_log s
               JOIN terminal t ON t.id = s.terminal_id
               LEFT JOIN staff ON staff.id = s.staff_id
               WHERE s.reservation_id = :id AND {_NOT_UNDONE} ORDER BY s.seq LIMIT 1"""  # noqa: S608
@@ -342,7 +323,7 @@ def list_first_check_ins(reader: Reader, date: str) -> dict[str, FirstCheckIn]:
     # With min(), SQLite takes the other columns from the row with the minimum.
     sql = f"""SELECT r.id, coalesce(s.happened_at, s.at), t.name, staff.name, min(s.seq)
               FROM reservation r
-              JOIN scan s ON s.reservation_id = r.id AND {_NOT_UNDONE}
+              JOIN scan_log s ON s.reservation_id = r.id AND {_NOT_UNDONE}
               JOIN terminal t ON t.id = s.terminal_id
               LEFT JOIN staff ON staff.id = s.staff_id
               WHERE r.date = :date AND r.arrived > 0 GROUP BY r.id"""  # noqa: S608

@@ -70,9 +70,9 @@ _SELECT = """
            o.terminal_id, ot.name, coalesce(o.happened_at, o.at),
            c.acknowledged_at, s.reason
     FROM door_conflict c
-    JOIN scan s ON s.seq = c.scan_seq
+    JOIN scan_log s ON s.seq = c.scan_seq
     JOIN terminal st ON st.id = s.terminal_id
-    LEFT JOIN scan o ON o.seq = c.other_seq
+    LEFT JOIN scan_log o ON o.seq = c.other_seq
     LEFT JOIN terminal ot ON ot.id = o.terminal_id
 """
 

@@ -1,108 +1,26 @@
-"""Read the scan log: check its hash chain, list its rows, and search them."""
+"""Read the scan log: search it, and export it as CSV or JSON."""
 
 import json
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Literal
 
+from appliance.core.text import BYTE_ORDER_MARK, write_cell, write_cells
 from appliance.database.connection import Reader
-from appliance.door.check_in import CHAINED, OLDEST_MS, follow
+from appliance.door.check_in import OLDEST_MS
 from appliance.door.verdict import COLOURS
 from appliance.reservations.search import matches_text
-from appliance.staff.audit_log import START, find_break
-
-
-def count_scans(reader: Reader) -> int:
-    """Return the number of rows in the log."""
-    return int(reader.value("SELECT count(*) FROM scan"))
-
-
-def find_broken_link(reader: Reader) -> int | None:
-    """Return the number of the first row that breaks the hash chain, or None.
-
-    If old rows were deleted, the first remaining row cannot be checked.
-    """
-    rows = reader.rows(f"SELECT hash, {', '.join(CHAINED)} FROM scan ORDER BY seq")  # noqa: S608
-    return find_break(rows, follow)
-
-
-class LoggedScan(NamedTuple):
-    """A row of the log.
-
-    `chained` holds the columns in CHAINED, which the hash covers. `names` holds four names
-    (terminal, staff member, table and customer), then the access code and the reason. An erased
-    text is None.
-    """
-
-    chained: tuple[Any, ...]
-    hash: bytes
-    names: tuple[str | None, ...]
-
-    @property
-    def seq(self) -> int:
-        """The row's number in the log, from 1."""
-        return int(self.chained[0])
-
-
-class LogRange(NamedTuple):
-    """A range of row numbers in the log, both ends included.
-
-    `previous` is the hash of the row before the range, or None if that row was deleted.
-    """
-
-    first: int
-    last: int
-    previous: bytes | None
-
-
-def find_log_range(reader: Reader, since: int | None, until: int | None) -> LogRange | None:
-    """Return the range that includes every scan in [since, until), or None if there is no scan.
-
-    Times are in ms since 1970; None means no limit. The range has no gaps. Therefore, if the clock
-    was set back, it may include scans from other times.
-    """
-    sql = """SELECT min(seq), max(seq) FROM scan
-             WHERE at >= coalesce(:since, at) AND (:until IS NULL OR at < :until)"""
-    row = reader.row(sql, {"since": since, "until": until})
-    if row is None or row[0] is None:
-        return None
-    previous: bytes | None = START
-    if row[0] > 1:
-        previous = reader.value("SELECT hash FROM scan WHERE seq = :seq", {"seq": row[0] - 1})
-    return LogRange(row[0], row[1], previous)
-
-
-def list_scans(reader: Reader, after: int, last: int, limit: int) -> list[LoggedScan]:
-    """Return up to `limit` rows with a number greater than `after` and at most `last`, in order."""
-    columns = ", ".join(f"s.{name}" for name in CHAINED)
-    sql = f"""SELECT {columns}, s.hash, t.name, staff.name, vt.name, r.customer_name,
-                     r.access_code, s.reason
-              FROM scan s
-              LEFT JOIN terminal t ON t.id = s.terminal_id
-              LEFT JOIN staff ON staff.id = s.staff_id
-              LEFT JOIN reservation r ON r.id = s.reservation_id
-              LEFT JOIN venue_table vt ON vt.id = r.table_id
-              WHERE s.seq > :after AND s.seq <= :last
-              ORDER BY s.seq LIMIT :limit"""  # noqa: S608
-    rows = reader.rows(sql, {"after": after, "last": last, "limit": limit})
-    size = len(CHAINED)
-    return [LoggedScan(row[:size], row[size], row[size + 1 :]) for row in rows]
-
-
-def list_types(reader: Reader) -> dict[str, str]:
-    """Return a map from each chained column to its SQLite type, in the order of CHAINED."""
-    types = {name: kind for _, name, kind, *_ in reader.rows("PRAGMA table_info(scan)")}
-    return {name: types[name] for name in CHAINED}
-
+from appliance.venue.model import evening_end, get_venue
 
 _REFUSALS = json.dumps([name for name, colour in COLOURS.items() if colour in {"amber", "red"}])
 _FROM = """
-    FROM scan s
+    FROM scan_log s
     JOIN terminal t ON t.id = s.terminal_id
     LEFT JOIN reservation r ON r.id = s.reservation_id
     LEFT JOIN venue_table vt ON vt.id = r.table_id
 """
 # An offline scan belongs to the period in which it happened. The box stores it up to OLDEST_MS and
-# one minute later. The limits on `at` let the search use the index `scan_at`.
+# one minute later. The limits on `at` let the search use the index `scan_log_at`.
 _IN_PERIOD = f"""s.at >= :since AND s.at < :until + {OLDEST_MS + 60_000}
     AND coalesce(s.happened_at, s.at) >= :since AND coalesce(s.happened_at, s.at) < :until"""
 _IS_REFUSED = (
@@ -175,7 +93,7 @@ def page_log(
     }  # fmt: skip
     values["found"] = json.dumps(_find_guests(reader, values, wanted.text)) if wanted.text else None
     sql = f"""SELECT count(*), coalesce(sum(s.admitted), 0), coalesce(sum({_IS_REFUSED}), 0)
-              FROM scan s WHERE {_IN_PERIOD}"""  # noqa: S608
+              FROM scan_log s WHERE {_IN_PERIOD}"""  # noqa: S608
     scans, admitted, refused = reader.row(sql, values) or (0, 0, 0)
     where = f"""{_IN_PERIOD}
         AND (NOT :only_refused OR {_IS_REFUSED})
@@ -197,3 +115,99 @@ def _find_guests(reader: Reader, period: dict[str, Any], text: str) -> list[str]
         id_ for id_, name, code, number in reader.rows(sql, period)
         if matches_text(text, f"{name or ''} {code or ''}", [number or ""])
     ]  # fmt: skip
+
+
+Format = Literal["json", "csv"]
+_PAGE_ROWS = 1000
+_NO_END = 1 << 62
+_STORED = (
+    "seq", "scan_id", "terminal_id", "at", "device_at", "kind", "read_hash", "reservation_id",
+    "result", "admitted", "undoes", "staff_id", "happened_at",
+)  # fmt: skip
+_INSTANTS = ("at", "device_at", "happened_at")
+_NAMES = ("terminal", "staff", "table", "first_name", "access_code", "reason")
+
+
+class Export:
+    """An export of the evenings from `since` to `until`, both included, written in pages.
+
+    Use a new reader for each page, so that a long export does not keep a read transaction open.
+    Dates are evenings by the time at which the box received a scan. Names that were erased are
+    null.
+    """
+
+    def __init__(
+        self, reader: Reader, kind: Format, since: date | None, until: date | None
+    ) -> None:
+        """Prepare an export.
+
+        If `since` is None, the export starts with the first scan. If `until` is None, it ends with
+        the last scan.
+        """
+        venue = get_venue(reader)
+        self.count = 0
+        self._kind = kind
+        self._zone = reader.zones.zone(venue.time_zone)
+        first = since and evening_end(since - timedelta(days=1), self._zone, venue.evening_ends_at)
+        end = until and evening_end(until, self._zone, venue.evening_ends_at)
+        self._period = {"first": first or 0, "end": end or _NO_END}
+        self._after = 0
+        self._last = int(reader.value("SELECT coalesce(max(seq), 0) FROM scan_log"))
+        times = [f"{name}_{place}" for name in _INSTANTS for place in ("utc", "venue")]
+        self._columns = [*_STORED, *times, *_NAMES]
+
+    def begin(self) -> bytes:
+        """Return the start of the file: the CSV column names, or the bracket of a JSON list."""
+        if self._kind == "csv":
+            return BYTE_ORDER_MARK + write_cells(self._columns) + b"\r\n"
+        return b"["
+
+    def page(self, reader: Reader) -> bytes:
+        """Return the next rows, or `b""` after the last row."""
+        columns = ", ".join(f"s.{name}" for name in _STORED)
+        sql = f"""SELECT {columns}, t.name, staff.name, vt.name, r.customer_name, r.access_code,
+                         s.reason
+                  FROM scan_log s
+                  LEFT JOIN terminal t ON t.id = s.terminal_id
+                  LEFT JOIN staff ON staff.id = s.staff_id
+                  LEFT JOIN reservation r ON r.id = s.reservation_id
+                  LEFT JOIN venue_table vt ON vt.id = r.table_id
+                  WHERE s.seq > :after AND s.seq <= :last
+                    AND s.at >= :first AND s.at < :end
+                  ORDER BY s.seq LIMIT :limit"""  # noqa: S608
+        values = {**self._period, "after": self._after, "last": self._last, "limit": _PAGE_ROWS}
+        rows = list(reader.rows(sql, values))
+        self._after = rows[-1][0] if rows else self._last
+        return b"".join(self._write(self._values(row)) for row in rows)
+
+    def end(self) -> bytes:
+        """Return the end of the file."""
+        return b"" if self._kind == "csv" else b"\n]\n"
+
+    def _values(self, row: tuple[Any, ...]) -> list[Any]:
+        stored = dict(zip(_STORED, row, strict=False))
+        times = [
+            _format_time(stored[name], zone) for name in _INSTANTS for zone in (UTC, self._zone)
+        ]
+        terminal, staff, table, customer_name, access_code, reason = row[len(_STORED) :]
+        first_name = next(iter((customer_name or "").split()), None)
+        values = [*stored.values(), *times, terminal, staff, table, first_name, access_code, reason]
+        return [value.hex() if isinstance(value, bytes) else value for value in values]
+
+    def _write(self, values: list[Any]) -> bytes:
+        self.count += 1
+        if self._kind == "csv":
+            return write_cells([write_cell(value) for value in values]) + b"\r\n"
+        row = dict(zip(self._columns, values, strict=True))
+        text = json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+        return (b"\n" if self.count == 1 else b",\n") + text.encode()
+
+
+def _format_time(instant: int | None, zone: Any) -> str | None:
+    if instant is None:
+        return None
+    try:
+        time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=instant)
+        return time.astimezone(zone).isoformat(timespec="milliseconds")
+    except OverflowError:  # terminals can send any number as their time
+        return None

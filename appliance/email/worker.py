@@ -1,6 +1,6 @@
 """Send queued emails and retry failed emails.
 
-The queue is the table `letter`. The worker sends one email at a time, and records its outcome
+The queue is the table `email`. The worker sends one email at a time, and records its outcome
 before it sends the next. After a crash, at most one email is sent twice, with the same Message-ID.
 """
 
@@ -59,14 +59,14 @@ def record_email_attempt(tx: Transaction, email_id: str, outcome: Outcome) -> No
     attempts = email.attempts + 1
     attempt = {"attempts": attempts, "trouble": outcome.trouble}
     if outcome.result == "accepted":
-        tx.update("letter", email_id, state="sent", sent_at=tx.now, **attempt)
+        tx.update("email", email_id, state="sent", sent_at=tx.now, **attempt)
         return
     due_at = tx.now + retry_delay(attempts)
     reservation = get_reservation(tx, email.reservation_id)
     if outcome.result == "refused" or evening_is_over(tx, reservation, due_at):
-        tx.update("letter", email_id, state="failed", **attempt)
+        tx.update("email", email_id, state="failed", **attempt)
         return
-    tx.update("letter", email_id, due_at=due_at, **attempt)
+    tx.update("email", email_id, due_at=due_at, **attempt)
 
 
 def resume_emails(tx: Transaction) -> None:
@@ -75,7 +75,7 @@ def resume_emails(tx: Transaction) -> None:
     The owner may have corrected the settings. If no email is waiting, this deletes the alerts about
     the mail server.
     """
-    sql = "UPDATE letter SET due_at = :now WHERE state = 'waiting' AND trouble LIKE :trouble"
+    sql = "UPDATE email SET due_at = :now WHERE state = 'waiting' AND trouble LIKE :trouble"
     tx.execute(sql, {"now": tx.now, "trouble": f"{SETTINGS_TROUBLE}%"})
     if not list_waiting_emails(tx):
         clear_email_alerts(tx)

@@ -69,10 +69,11 @@ def _reminders(reader: Reader, hours: int) -> Iterator[tuple[int, str]]:
     nearest = None
     rows = reader.rows(
         """SELECT id, date, slot, starts, created_at, customer_email FROM reservation r
+           LEFT JOIN booking_request q ON q.reservation_seq = r.seq
            WHERE status = 'confirmed' AND date >= :first AND customer_email IS NOT NULL
-               AND (source <> 'partner' OR email_outcome IS NOT 'skipped')
                AND checked_in_at IS NULL
-               AND NOT EXISTS (SELECT 1 FROM letter l
+               AND (source <> 'partner' OR email_outcome IS NOT 'skipped')
+               AND NOT EXISTS (SELECT 1 FROM email l
                                WHERE l.reservation_id = r.id AND l.kind = 'reminder')
            ORDER BY date, starts""",
         {"first": first.isoformat()},

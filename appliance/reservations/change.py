@@ -11,7 +11,6 @@ from appliance.core.errors import (
     NotFound,
     RateLimited,
     TableNotFound,
-    TableTaken,
     TooLateToCancel,
     WrongState,
     check_length,
@@ -21,13 +20,20 @@ from appliance.database.connection import Transaction
 from appliance.outbox import announce
 from appliance.reservations.email_queue import LANGUAGES, email_guest
 from appliance.reservations.model import (
+    FREEING_STATUSES,
     LAST_GENERATION,
     OPEN_STATUSES,
     Reservation,
     cancel_deadline,
 )
 from appliance.reservations.request import NOTES_MAX, check_customer
-from appliance.reservations.rows import add_history, get_reservation, is_held, update_reservation
+from appliance.reservations.rows import (
+    add_history,
+    free_tables,
+    get_reservation,
+    move_hold,
+    update_reservation,
+)
 from appliance.staff.audit_log import record_audit
 from appliance.venue.model import check_seats, find_table
 
@@ -84,6 +90,8 @@ def _settle_request(
     if reservation.status != "requested":
         raise WrongState(state=reservation.status)
     update_reservation(tx, reservation_id, status=status)
+    if status in FREEING_STATUSES:
+        free_tables(tx, reservation)
     add_history(tx, reservation_id, what, actor)
     announce(tx, f"reservation.{status}", reservation_id)
     email_guest(tx, reservation_id, what)
@@ -138,6 +146,7 @@ def cancel(tx: Transaction, reservation_id: str, *, actor: str, notify: bool = T
     if reservation.status == "declined":
         raise WrongState(state=reservation.status)
     update_reservation(tx, reservation_id, status="cancelled", cancelled_at=tx.now)
+    free_tables(tx, reservation)
     add_history(tx, reservation_id, "cancelled", actor)
     announce(tx, "reservation.cancelled", reservation_id)
     if notify:
@@ -219,8 +228,7 @@ def move_to_table(
         raise TableNotFound
     if table.id == reservation.table_id:
         return reservation
-    if is_held(tx, table_id, reservation.date, reservation.starts, reservation.ends):
-        raise TableTaken
+    move_hold(tx, reservation, table_id)
     if not over_capacity:
         check_seats(table, reservation.guests, "table")
     update_reservation(tx, reservation_id, table_id=table_id)

@@ -24,10 +24,12 @@ from appliance.reservations.model import Issued, Reservation
 from appliance.reservations.request import Booking
 from appliance.reservations.rows import (
     add_history,
+    count_other_body,
     find_issued,
     get_reservation,
     insert_reservation,
     is_held,
+    set_email_outcome,
 )
 from appliance.reservations.search import read_availability
 from appliance.venue.model import (
@@ -70,7 +72,7 @@ def grant(
     5. The slot has not ended. This is not checked for reservations that staff create.
     6. The table is free.
 
-    `columns` contains values for other columns of the table `reservation`.
+    `columns` contains values for other columns of `reservation` and `booking_request`.
     """
     venue, day = get_venue(tx), booking.date.isoformat()
     closure = find_closure(venue, list_closings(tx), day)
@@ -145,10 +147,11 @@ class Mismatch:
 
 def list_mismatches(reader: Reader) -> list[Mismatch]:
     """Return the latest reservations whose idempotency key was reused with another body."""
-    sql = """SELECT r.id, r.lineage, r.body_mismatches, r.idempotency_key, r.date, r.slot,
+    sql = """SELECT r.id, q.lineage, q.body_mismatches, q.idempotency_key, r.date, r.slot,
                     t.number, r.created_at
-             FROM reservation r JOIN venue_table t ON t.id = r.table_id
-             WHERE r.body_mismatches > 0 AND r.lineage IS NOT NULL
+             FROM booking_request q JOIN reservation r ON r.seq = q.reservation_seq
+             JOIN venue_table t ON t.id = r.table_id
+             WHERE q.body_mismatches > 0 AND q.lineage IS NOT NULL
              ORDER BY r.created_at DESC LIMIT :limit"""
     return [Mismatch(*row) for row in reader.rows(sql, {"limit": SHOWN})]
 
@@ -205,8 +208,7 @@ def settle_email(tx: Transaction, issued: Issued, outcome: str) -> Issued:
 
     Replays of the request then return the same value.
     """
-    sql = "UPDATE reservation SET email_outcome = :outcome WHERE id = :id AND email_outcome IS NULL"
-    tx.execute(sql, {"outcome": outcome, "id": issued.reservation_id})
+    set_email_outcome(tx, issued.reservation_id, outcome)
     return replace(issued, email_outcome=outcome)
 
 
@@ -219,8 +221,7 @@ def _replay(
     else:
         other_body = request_hash != booking.fingerprint()
     if other_body:
-        sql = "UPDATE reservation SET body_mismatches = body_mismatches + 1 WHERE id = :id"
-        tx.execute(sql, {"id": earlier.reservation_id})
+        count_other_body(tx, earlier.reservation_id)
     if earlier.email_outcome is None:  # the box was stopped between the commit and the response
         earlier = settle_email(tx, earlier, "failed")
     return Granted(earlier, replayed=True, other_body=other_body, status=made.status)

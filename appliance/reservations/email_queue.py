@@ -1,4 +1,4 @@
-"""The outbox for guest emails (table `letter`): the kinds of email, queries and queueing."""
+"""The outbox for guest emails (table `email`): the kinds of email, queries and queueing."""
 
 import hashlib
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ SETTINGS_TROUBLE = "settings: "  # prefix of errors that the owner must fix in t
 
 @dataclass(frozen=True, slots=True)
 class Email:
-    """A row of the table `letter`. Times are in ms since 1970.
+    """A row of the table `email`. Times are in ms since 1970.
 
     `recipient` is None if the guest's data was erased.
     """
@@ -74,7 +74,7 @@ _COLUMNS = """
 
 def find_email(reader: Reader, email_id: str) -> Email | None:
     """Return the email with this id, or None."""
-    sql = f"SELECT {_COLUMNS} FROM letter WHERE id = :id"  # noqa: S608
+    sql = f"SELECT {_COLUMNS} FROM email WHERE id = :id"  # noqa: S608
     return reader.one(Email, sql, {"id": email_id})
 
 
@@ -85,13 +85,13 @@ def get_email(reader: Reader, email_id: str) -> Email:
 
 def list_emails(reader: Reader, *, limit: int = 100) -> list[Email]:
     """Return the latest `limit` emails in any state, newest first."""
-    sql = f"SELECT {_COLUMNS} FROM letter ORDER BY created_at DESC, id DESC LIMIT :limit"  # noqa: S608
+    sql = f"SELECT {_COLUMNS} FROM email ORDER BY created_at DESC, id DESC LIMIT :limit"  # noqa: S608
     return [Email(*row) for row in reader.rows(sql, {"limit": limit})]
 
 
 def list_waiting_emails(reader: Reader) -> list[Email]:
     """Return all waiting emails, untried ones first, each group in order of due time."""
-    sql = f"""SELECT {_COLUMNS} FROM letter WHERE state = 'waiting'
+    sql = f"""SELECT {_COLUMNS} FROM email WHERE state = 'waiting'
               ORDER BY attempts > 0, due_at, id"""  # noqa: S608
     return [Email(*row) for row in reader.rows(sql)]
 
@@ -122,7 +122,7 @@ def postpone_emails(tx: Transaction) -> None:
 
     This limits how often the box tries a mail server that is not working.
     """
-    sql = "UPDATE letter SET due_at = max(due_at, :later) WHERE state = 'waiting'"
+    sql = "UPDATE email SET due_at = max(due_at, :later) WHERE state = 'waiting'"
     tx.execute(sql, {"later": tx.now + retry_delay(1)})
 
 
@@ -136,7 +136,7 @@ def was_written_to(reader: Reader, reservation_id: str) -> bool:
 
     Failed emails and cancellation emails do not count.
     """
-    sql = """SELECT EXISTS (SELECT 1 FROM letter
+    sql = """SELECT EXISTS (SELECT 1 FROM email
              WHERE reservation_id = :id AND state <> 'failed' AND kind <> 'cancelled')"""
     return bool(reader.value(sql, {"id": reservation_id}))
 
@@ -146,7 +146,7 @@ def _count_emails_to(reader: Reader, address: str, since: int) -> int:
 
     `since` is in ms since 1970. `me+tag@example.com` and `me@example.com` are the same mailbox.
     """
-    sql = "SELECT recipient FROM letter WHERE id >= :first AND recipient IS NOT NULL"
+    sql = "SELECT recipient FROM email WHERE id >= :first AND recipient IS NOT NULL"
     rows = reader.rows(sql, {"first": first_id_of(since)})
     wanted = _mailbox_of(address)
     return sum(_mailbox_of(recipient) == wanted for (recipient,) in rows)
@@ -159,14 +159,14 @@ def _mailbox_of(address: str) -> str:
 
 def _find_email_queued_now(tx: Transaction, reservation_id: str, kind: str) -> str | None:
     """Return the id of the email of `kind` that this transaction has already queued, or None."""
-    sql = """SELECT id FROM letter
+    sql = """SELECT id FROM email
              WHERE reservation_id = :id AND kind = :kind AND created_at = :now"""
     return tx.one(str, sql, {"id": reservation_id, "kind": kind, "now": tx.now})
 
 
 def count_emails(reader: Reader) -> dict[str, int]:
     """Return the number of emails in each state."""
-    return dict(reader.rows("SELECT state, count(*) FROM letter GROUP BY state"))
+    return dict(reader.rows("SELECT state, count(*) FROM email GROUP BY state"))
 
 
 def list_email_errors(reader: Reader, limit: int) -> list[tuple[int, str]]:
@@ -174,7 +174,7 @@ def list_email_errors(reader: Reader, limit: int) -> list[tuple[int, str]]:
 
     `created at` is in ms since 1970; the newest email comes first.
     """
-    sql = """SELECT created_at, trouble FROM letter
+    sql = """SELECT created_at, trouble FROM email
              WHERE trouble IS NOT NULL AND state IN ('waiting', 'failed')
              ORDER BY created_at DESC LIMIT :limit"""
     return [(created_at, error) for created_at, error in reader.rows(sql, {"limit": limit})]
@@ -260,7 +260,7 @@ def queue_email(
     """
     email_id = tx.new_id()
     tx.insert(
-        "letter",
+        "email",
         {"id": email_id, "reservation_id": reservation_id, "kind": kind, "recipient": recipient,
          "language": language if language in LANGUAGES else "fr",
          "state": "kept" if keep else "waiting", "due_at": tx.now, "created_at": tx.now},

@@ -1,9 +1,10 @@
 """Queries for reservations and their history, payments, claims and erasure requests."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -11,7 +12,7 @@ from appliance.core.errors import TableTaken
 from appliance.core.phone_numbers import country_of, find_numbers
 from appliance.database.connection import Reader, Transaction, known
 from appliance.outbox import ReservationChanged
-from appliance.reservations.model import Issued, Reservation
+from appliance.reservations.model import FREEING_STATUSES, Issued, Reservation
 from appliance.venue.model import get_venue
 
 RESERVATION_COLUMNS = """
@@ -20,11 +21,15 @@ RESERVATION_COLUMNS = """
     r.language,
     r.access_code, r.pass_id, r.generation, r.arrived, r.checked_in_at, r.link_expires_at,
     r.created_at, r.updated_at, r.version, r.cancelled_at, r.expires_at, r.external_ref,
-    r.lineage, r.idempotency_key, r.issued_code, r.email_outcome,
+    q.lineage, q.idempotency_key, q.issued_code, q.email_outcome,
     r.late_at, r.vip, t.number
 """
-RESERVATION_FROM = "FROM reservation r JOIN venue_table t ON t.id = r.table_id"
-_HOLDING = "status NOT IN ('cancelled', 'declined')"
+WITH_REQUEST = "LEFT JOIN booking_request q ON q.reservation_seq = r.seq"
+RESERVATION_FROM = f"""FROM reservation r JOIN venue_table t ON t.id = r.table_id {WITH_REQUEST}"""
+_OF_THE_REQUEST = (
+    "lineage", "idempotency_key", "request_hash", "issued_code", "email_outcome",
+    "body_mismatches",
+)  # fmt: skip
 
 
 def find_reservation(reader: Reader, reservation_id: str) -> Reservation | None:
@@ -41,7 +46,7 @@ def find_reservations(reader: Reader, ids: Collection[str]) -> dict[str, Reserva
     """Return a map from id to reservation for those of `ids` that exist. Uses a single query."""
     sql = f"""SELECT {RESERVATION_COLUMNS} FROM json_each(:ids) wanted
               CROSS JOIN reservation r ON r.id = wanted.value
-              JOIN venue_table t ON t.id = r.table_id"""  # noqa: S608
+              JOIN venue_table t ON t.id = r.table_id {WITH_REQUEST}"""  # noqa: S608
     rows = reader.rows(sql, {"ids": json.dumps(list(ids))})
     return {found.id: found for found in (Reservation(*row) for row in rows)}
 
@@ -64,8 +69,9 @@ def find_issued(reader: Reader, lineage: str, key: str) -> tuple[Issued, bytes |
 
     Return None if there was no such request. The hash is None if the guest's data was erased.
     """
-    sql = """SELECT id, issued_code, link_expires_at, email_outcome, request_hash
-             FROM reservation WHERE lineage = :lineage AND idempotency_key = :key"""
+    sql = """SELECT r.id, q.issued_code, r.link_expires_at, q.email_outcome, q.request_hash
+             FROM booking_request q JOIN reservation r ON r.seq = q.reservation_seq
+             WHERE q.lineage = :lineage AND q.idempotency_key = :key"""
     row = reader.row(sql, {"lineage": lineage, "key": key})
     return None if row is None else (Issued(*row[:4]), row[4])
 
@@ -80,32 +86,64 @@ def list_evening(reader: Reader, date: str) -> list[Reservation]:
     return [Reservation(*row) for row in reader.rows(sql, {"date": date})]
 
 
-def list_holds(reader: Reader, date: str) -> list[tuple[str, int, int, str]]:
-    """Return (table id, starts, ends, source) of each hold on a date, oldest first."""
-    sql = f"""SELECT table_id, starts, ends, source FROM reservation
-              WHERE date = :date AND {_HOLDING} ORDER BY created_at, seq"""  # noqa: S608
-    return list(reader.rows(sql, {"date": date}))
+class Hold(NamedTuple):
+    """A table that is held on a date, in [starts, ends), which are minutes after midnight.
+
+    `reservation_seq` is None for a hold without a reservation.
+    """
+
+    table_id: str
+    starts: int
+    ends: int
+    source: str
+    reservation_seq: int | None
+
+
+def list_holds(reader: Reader, date: str) -> list[Hold]:
+    """Return the holds on a date (YYYY-MM-DD), those of the oldest reservation first."""
+    sql = """SELECT table_id, starts, ends, source, reservation_seq FROM hold
+             WHERE date = :date ORDER BY reservation_seq"""
+    return [Hold(*row) for row in reader.rows(sql, {"date": date})]
 
 
 def is_held(reader: Reader, table_id: str, date: str, starts: int, ends: int) -> bool:
-    """Whether a reservation holds the table on `date` at any time in [starts, ends).
+    """Whether the table is held on `date` at any time in [starts, ends).
 
     `starts` and `ends` are in minutes after midnight.
     """
-    sql = f"""SELECT 1 FROM reservation
-              WHERE date = :date AND table_id = :table_id AND {_HOLDING}
-                  AND starts < :ends AND :starts < ends LIMIT 1"""  # noqa: S608
+    sql = """SELECT 1 FROM hold
+             WHERE date = :date AND table_id = :table_id
+                 AND starts < :ends AND :starts < ends LIMIT 1"""
     span = {"date": date, "table_id": table_id, "starts": starts, "ends": ends}
     return reader.row(sql, span) is not None
 
 
 def insert_reservation(tx: Transaction, values: dict[str, Any]) -> None:
-    """Insert a row. Raises TableTaken if another reservation holds the table at that time."""
+    """Insert a reservation, the request for it and, unless its status frees it, its hold.
+
+    `values` contains columns of the tables `reservation` and `booking_request`. Raises TableTaken
+    if the table is held at that time.
+    """
+    request = {name: values[name] for name in _OF_THE_REQUEST if name in values}
+    row = _with_numbers(tx, {n: value for n, value in values.items() if n not in request})
+    seq = tx.insert("reservation", row)
+    tx.insert("booking_request", {"reservation_seq": seq, **request})
+    if row["status"] not in FREEING_STATUSES:
+        hold = {name: row[name] for name in ("date", "table_id", "starts", "ends", "source")}
+        with _overlap_is_taken():
+            tx.insert("hold", {**hold, "reservation_seq": seq})
+    tx.notices.append(ReservationChanged(row["id"]))
+
+
+@contextmanager
+def _overlap_is_taken() -> Iterator[None]:
+    """Raise TableTaken if the block stores a hold that overlaps another one."""
     try:
-        tx.insert("reservation", _with_numbers(tx, values))
+        yield
     except apsw.ConstraintError as error:
-        raise _convert_overlap(error) from error
-    tx.notices.append(ReservationChanged(values["id"]))
+        if "table_taken" in str(error) or "hold.date, hold.table_id" in str(error):
+            raise TableTaken from error
+        raise
 
 
 def _with_numbers(tx: Transaction, values: dict[str, Any]) -> dict[str, Any]:
@@ -117,27 +155,52 @@ def _with_numbers(tx: Transaction, values: dict[str, Any]) -> dict[str, Any]:
     return {**values, "customer_numbers": numbers}
 
 
-def _convert_overlap(error: apsw.ConstraintError) -> Exception:
-    """Return TableTaken if `error` means that the table is taken. Otherwise, return `error`."""
-    text = str(error)
-    taken = "table_taken" in text or "reservation.date, reservation.table_id" in text
-    return TableTaken() if taken else error
+def move_hold(tx: Transaction, reservation: Reservation, table_id: str) -> None:
+    """Hold another table for the same time instead of the reservation's table.
+
+    Raises TableTaken if the other table is held at that time.
+    """
+    sql = """UPDATE hold SET table_id = :to
+             WHERE date = :date AND table_id = :table_id AND reservation_seq = :seq"""
+    of = {"date": reservation.date, "table_id": reservation.table_id, "seq": reservation.seq}
+    with _overlap_is_taken():
+        tx.execute(sql, {**of, "to": table_id})
+
+
+def free_tables(tx: Transaction, reservation: Reservation) -> None:
+    """Delete the reservation's holds."""
+    sql = "DELETE FROM hold WHERE date = :date AND reservation_seq = :seq"
+    tx.execute(sql, {"date": reservation.date, "seq": reservation.seq})
 
 
 def update_reservation(tx: Transaction, reservation_id: str, **values: Any) -> None:
     """Update columns of one row, set `updated_at` and increment `version`.
 
-    Raises TableTaken if another reservation holds the table at that time.
+    Does not change who holds which table.
     """
     values = _with_numbers(tx, values)
     changes = ", ".join(f"{name} = :{name}" for name in values)
-    try:
-        sql = f"""UPDATE reservation SET {changes}, updated_at = :now_, version = version + 1
-                  WHERE id = :id_"""  # noqa: S608
-        tx.execute(sql, {**values, "now_": tx.now, "id_": reservation_id})
-    except apsw.ConstraintError as error:
-        raise _convert_overlap(error) from error
+    sql = f"""UPDATE reservation SET {changes}, updated_at = :now_, version = version + 1
+              WHERE id = :id_"""  # noqa: S608
+    tx.execute(sql, {**values, "now_": tx.now, "id_": reservation_id})
     tx.notices.append(ReservationChanged(reservation_id))
+
+
+_OF_RESERVATION = "reservation_seq = (SELECT seq FROM reservation WHERE id = :id)"
+
+
+def set_email_outcome(tx: Transaction, reservation_id: str, outcome: str) -> None:
+    """Store what the request is told of its email, unless this is known already."""
+    sql = f"""UPDATE booking_request SET email_outcome = :outcome
+              WHERE {_OF_RESERVATION} AND email_outcome IS NULL"""  # noqa: S608
+    tx.execute(sql, {"outcome": outcome, "id": reservation_id})
+
+
+def count_other_body(tx: Transaction, reservation_id: str) -> None:
+    """Count a replay whose body was another."""
+    sql = f"""UPDATE booking_request SET body_mismatches = body_mismatches + 1
+              WHERE {_OF_RESERVATION}"""  # noqa: S608
+    tx.execute(sql, {"id": reservation_id})
 
 
 def add_history(tx: Transaction, reservation_id: str, what: str, actor: str, **detail: Any) -> None:
@@ -218,7 +281,7 @@ def sum_payments(reader: Reader, reservation_id: str) -> int:
 
 def count_other_bodies(reader: Reader, reservation_id: str) -> int:
     """Return how many times the idempotency key was reused with a different body."""
-    sql = "SELECT body_mismatches FROM reservation WHERE id = :id"
+    sql = f"SELECT body_mismatches FROM booking_request WHERE {_OF_RESERVATION}"  # noqa: S608
     return int(reader.value(sql, {"id": reservation_id}) or 0)
 
 
@@ -255,10 +318,10 @@ def count_requests(reader: Reader, first: str) -> int:
 
 def count_evening(reader: Reader, date: str) -> Totals:
     """Return the totals for an evening (YYYY-MM-DD)."""
-    sql = f"""SELECT coalesce(sum(guests) FILTER (WHERE holds), 0), count(*) FILTER (WHERE holds),
-                     coalesce(sum(arrived), 0), count(*) FILTER (WHERE arrived > 0)
-              FROM (SELECT guests, arrived, {_HOLDING} AS holds
-                    FROM reservation WHERE date = :date)"""  # noqa: S608
+    sql = """SELECT coalesce(sum(guests) FILTER (WHERE holds), 0), count(*) FILTER (WHERE holds),
+                    coalesce(sum(arrived), 0), count(*) FILTER (WHERE arrived > 0)
+             FROM (SELECT guests, arrived, status NOT IN ('cancelled', 'declined') AS holds
+                   FROM reservation WHERE date = :date)"""
     people, holders, arrived, parties = reader.row(sql, {"date": date}) or (0, 0, 0, 0)
     return Totals(Count(people, holders), Count(arrived, parties))
 

@@ -11,7 +11,13 @@ from appliance.core.phone_numbers import contains, ends_or_equals, is_asked_for
 from appliance.core.text import fold, words
 from appliance.database.connection import Reader
 from appliance.reservations.model import Reservation
-from appliance.reservations.rows import RESERVATION_COLUMNS, RESERVATION_FROM, list_holds
+from appliance.reservations.rows import (
+    RESERVATION_COLUMNS,
+    RESERVATION_FROM,
+    WITH_REQUEST,
+    Hold,
+    list_holds,
+)
 from appliance.venue.model import (
     Slot,
     Table,
@@ -146,7 +152,8 @@ def page_found(
                 shown.append(found)
         return shown, total
     where, values = _conditions(reader, wanted)
-    total = reader.value(f"SELECT count(*) FROM reservation r WHERE {where}", values)  # noqa: S608
+    sql = f"SELECT count(*) FROM reservation r {WITH_REQUEST} WHERE {where}"  # noqa: S608
+    total = reader.value(sql, values)
     return list(_iterate(reader, wanted, begin, limit)), int(total)
 
 
@@ -155,7 +162,8 @@ def list_found(reader: Reader, wanted: Wanted) -> list[str]:
     if wanted.text:
         return [found.id for found in _iterate(reader, wanted)]
     where, values = _conditions(reader, wanted)
-    sql = f"SELECT r.id FROM reservation r WHERE {where} ORDER BY {_ORDERS[wanted.order]}"  # noqa: S608
+    sql = f"""SELECT r.id FROM reservation r {WITH_REQUEST} WHERE {where}
+              ORDER BY {_ORDERS[wanted.order]}"""  # noqa: S608
     return [row[0] for row in reader.rows(sql, values)]
 
 
@@ -183,7 +191,7 @@ def _conditions(reader: Reader, wanted: Wanted) -> tuple[str, dict[str, Any]]:
         _MAY_MATCH: bool(wanted.text),
         "r.date >= :first": wanted.first is not None,
         "r.date <= :last": wanted.last is not None,
-        "r.lineage = :lineage AND r.external_ref = :reference": wanted.reference is not None,
+        "q.lineage = :lineage AND r.external_ref = :reference": wanted.reference is not None,
         "r.updated_at >= :updated_since": wanted.updated_since is not None,
         "r.status IN (SELECT value FROM json_each(:statuses))": bool(wanted.statuses),
         "r.source IN (SELECT value FROM json_each(:sources))": bool(wanted.sources),
@@ -210,19 +218,19 @@ class TableAvailability:
 
 
 def find_availability(
-    tables: Iterable[Table], holds: Iterable[tuple[str, int, int, str]], wanted: tuple[int, int],
+    tables: Iterable[Table], holds: Iterable[Hold], wanted: tuple[int, int],
     *, closed: bool = False,
 ) -> list[TableAvailability]:  # fmt: skip
     """Return each table's availability (interface, section 2.4).
 
-    `holds` lists (table id, starts, ends, source), oldest first. A table must be free during
+    `holds` must be sorted, oldest first. A table must be free during
     `wanted`, which is [starts, ends) in minutes after midnight. If `closed` is True, no table is
     available. `blocked_by` is the source of the oldest overlapping hold.
     """
     blocked: dict[str, str] = {}
-    for table_id, starts, ends, source in holds:
-        if overlap(wanted, (starts, ends)):
-            blocked.setdefault(table_id, source)
+    for hold in holds:
+        if overlap(wanted, (hold.starts, hold.ends)):
+            blocked.setdefault(hold.table_id, hold.source)
     return [
         TableAvailability(
             table,

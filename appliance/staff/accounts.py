@@ -60,13 +60,13 @@ def _invite(tx: Transaction, staff_id: str) -> Invitation:
     secret = tx.tokens.new_link_secret()
     expires_at = tx.now + INVITATION_MILLISECONDS
     values = {"hash": hash_token(secret), "staff_id": staff_id, "expires_at": expires_at}
-    tx.insert("invitation", values)
+    tx.insert("staff_invitation", values)
     return Invitation(staff_id, secret)
 
 
 def _use_invitations(tx: Transaction, staff_id: str) -> None:
     """Mark all of an account's open invitations as used."""
-    sql = "UPDATE invitation SET used_at = :now WHERE staff_id = :id AND used_at IS NULL"
+    sql = "UPDATE staff_invitation SET used_at = :now WHERE staff_id = :id AND used_at IS NULL"
     tx.execute(sql, {"id": staff_id, "now": tx.now})
 
 

@@ -44,7 +44,7 @@ def find_invited(reader: Reader, link_hash: bytes) -> StaffMember | None:
     Return None if the link is unknown, used or expired, or the account is disabled.
     """
     sql = f"""SELECT {STAFF_COLUMNS}
-              FROM invitation i JOIN staff s ON s.id = i.staff_id
+              FROM staff_invitation i JOIN staff s ON s.id = i.staff_id
               WHERE i.hash = :hash AND i.used_at IS NULL AND i.expires_at > :now
                   AND s.disabled_at IS NULL"""  # noqa: S608
     return reader.one(StaffMember, sql, {"hash": link_hash, "now": reader.now})
@@ -94,14 +94,14 @@ def list_locked(reader: Reader, accounts: dict[str, bytes], wrong: int) -> set[s
 
     `accounts` maps each staff id to the `account_hash` of that account's name.
     """
-    sql = "SELECT DISTINCT account FROM sign_in_failure WHERE wrong >= :wrong"
+    sql = "SELECT DISTINCT account FROM staff_sign_in_failure WHERE wrong >= :wrong"
     locked = {account for (account,) in reader.rows(sql, {"wrong": wrong})}
     return {staff_id for staff_id, account in accounts.items() if account in locked}
 
 
 def list_open_invitations(reader: Reader) -> dict[str, int]:
     """Return a map from staff id to expiry (ms since 1970) for all valid invitations."""
-    sql = """SELECT staff_id, max(expires_at) FROM invitation
+    sql = """SELECT staff_id, max(expires_at) FROM staff_invitation
              WHERE used_at IS NULL AND expires_at > :now GROUP BY staff_id"""
     return dict(reader.rows(sql, {"now": reader.now}))
 

@@ -97,7 +97,7 @@ def delete_sessions(tx: Transaction, staff_id: str, kept_id: str = "") -> int:
 
     Return the number of sessions ended.
     """
-    tx.execute("DELETE FROM asked_code WHERE staff_id = :id", {"id": staff_id})
+    tx.execute("DELETE FROM staff_asked_code WHERE staff_id = :id", {"id": staff_id})
     return _end_sessions(tx, "id <> :id", staff_id, kept_id)
 
 
@@ -118,7 +118,7 @@ def count_sessions(reader: Reader) -> dict[str, int]:
 def delete_old_sign_ins(tx: Transaction, guessed_before: int) -> None:
     """Delete expired sessions, and failed sign-ins before `guessed_before` (ms since 1970)."""
     tx.execute(f"DELETE FROM session WHERE {_IS_OVER}", _expiry_limits(tx))  # noqa: S608
-    tx.execute("DELETE FROM sign_in_failure WHERE at < :guessed", {"guessed": guessed_before})
+    tx.execute("DELETE FROM staff_sign_in_failure WHERE at < :guessed", {"guessed": guessed_before})
 
 
 def is_known_browser(reader: Reader, device_hash: bytes, staff_id: str | None = None) -> bool:
@@ -126,14 +126,14 @@ def is_known_browser(reader: Reader, device_hash: bytes, staff_id: str | None = 
 
     If `staff_id` is None, a sign-in to any account counts.
     """
-    sql = """SELECT 1 FROM known_device
+    sql = """SELECT 1 FROM staff_known_device
              WHERE hash = :hash AND (:staff_id IS NULL OR staff_id = :staff_id)"""
     return reader.row(sql, {"hash": device_hash, "staff_id": staff_id}) is not None
 
 
 def add_failure(tx: Transaction, account: bytes, device: bytes) -> None:
     """Add one failed sign-in to the counter for this account and device."""
-    sql = """INSERT INTO sign_in_failure (account, device, wrong, at)
+    sql = """INSERT INTO staff_sign_in_failure (account, device, wrong, at)
              VALUES (:account, :device, 1, :now)
              ON CONFLICT DO UPDATE SET wrong = wrong + 1, at = :now"""
     tx.execute(sql, {"account": account, "device": device, "now": tx.now})
@@ -141,7 +141,7 @@ def add_failure(tx: Transaction, account: bytes, device: bytes) -> None:
 
 def clear_failures(tx: Transaction, account: bytes, device: bytes | None = None) -> None:
     """Clear an account's failed sign-ins on one device, or on all devices if `device` is None."""
-    sql = """DELETE FROM sign_in_failure
+    sql = """DELETE FROM staff_sign_in_failure
              WHERE account = :account AND (:device IS NULL OR device = :device)"""
     tx.execute(sql, {"account": account, "device": device})
 
@@ -209,7 +209,9 @@ def count_try(tx: Transaction, account: bytes, device: bytes, refusal: type[Sign
     If the delay after earlier failures has not passed yet, count nothing and raise `refusal` with
     the remaining seconds.
     """
-    sql = "SELECT wrong, at FROM sign_in_failure WHERE account = :account AND device = :device"
+    sql = (
+        "SELECT wrong, at FROM staff_sign_in_failure WHERE account = :account AND device = :device"
+    )
     wrong, at = tx.row(sql, {"account": account, "device": device}) or (0, 0)
     # Restart the counter if a day has passed since the last failure or the clock was set back.
     if at and not 0 <= tx.now - at < DAY_MS:
@@ -278,7 +280,7 @@ def start_session(
     secret = tx.tokens.new_link_secret()
     if device_secret is None or not is_known_browser(tx, hash_token(device_secret)):
         device_secret = tx.tokens.new_link_secret()
-    sql = """INSERT INTO known_device (hash, staff_id, created_at)
+    sql = """INSERT INTO staff_known_device (hash, staff_id, created_at)
              VALUES (:hash, :staff_id, :now) ON CONFLICT DO NOTHING"""
     tx.execute(sql, {"hash": hash_token(device_secret), "staff_id": staff_id, "now": tx.now})
     tx.insert(

@@ -96,7 +96,7 @@ _KEPT_STEPS = 2880  # used steps are remembered for a day, which has 2880 steps 
 
 def find_two_factor(reader: Reader, staff_id: str) -> TwoFactor | None:
     """Return the account's TOTP secret, even if it is not confirmed yet, or None."""
-    sql = "SELECT secret, offered_at, since FROM second_step WHERE staff_id = :id"
+    sql = "SELECT secret, offered_at, since FROM two_factor WHERE staff_id = :id"
     return reader.one(TwoFactor, sql, {"id": staff_id})
 
 
@@ -108,7 +108,7 @@ def has_two_factor(reader: Reader, staff_id: str) -> bool:
 
 def list_two_factor(reader: Reader) -> set[str]:
     """Return the ids of the accounts that have two-factor sign-in turned on."""
-    return {id_ for (id_,) in reader.rows("SELECT staff_id FROM second_step WHERE since NOT NULL")}
+    return {id_ for (id_,) in reader.rows("SELECT staff_id FROM two_factor WHERE since NOT NULL")}
 
 
 def spend_step(tx: Transaction, staff_id: str, step: int) -> bool:
@@ -117,16 +117,16 @@ def spend_step(tx: Transaction, staff_id: str, step: int) -> bool:
     Return False if it was used before.
     """
     spent = {"id": staff_id, "step": step}
-    sql = "INSERT INTO spent_step (staff_id, step) VALUES (:id, :step) ON CONFLICT DO NOTHING"
+    sql = "INSERT INTO staff_spent_step (staff_id, step) VALUES (:id, :step) ON CONFLICT DO NOTHING"
     is_first = tx.execute(sql, spent) > 0
-    sql = "DELETE FROM spent_step WHERE staff_id = :id AND step < :step"
+    sql = "DELETE FROM staff_spent_step WHERE staff_id = :id AND step < :step"
     tx.execute(sql, {**spent, "step": step - _KEPT_STEPS})
     return is_first
 
 
 def count_recovery_codes(reader: Reader, staff_id: str) -> int:
     """Return how many unused recovery codes the account has."""
-    sql = "SELECT count(*) FROM recovery_code WHERE staff_id = :id"
+    sql = "SELECT count(*) FROM staff_recovery_code WHERE staff_id = :id"
     return int(reader.value(sql, {"id": staff_id}))
 
 
@@ -138,7 +138,7 @@ def offer_two_factor(tx: Transaction, keyring: Keyring, staff_id: str) -> bytes:
     if has_two_factor(tx, staff_id):
         raise ChangedMeanwhile
     secret = tx.tokens.random_bytes(SECRET_BYTES)
-    sql = """INSERT INTO second_step (staff_id, secret, offered_at) VALUES (:id, :secret, :now)
+    sql = """INSERT INTO two_factor (staff_id, secret, offered_at) VALUES (:id, :secret, :now)
              ON CONFLICT DO UPDATE SET secret = :secret, offered_at = :now WHERE since IS NULL"""
     wrapped = keyring.wrap(secret, tx.tokens.random_bytes(12))
     tx.execute(sql, {"id": staff_id, "secret": wrapped, "now": tx.now})
@@ -171,12 +171,12 @@ def confirm_two_factor(
         return None
     for step in steps:
         spend_step(tx, staff_id, step)
-    sql = "UPDATE second_step SET since = :now WHERE staff_id = :id"
+    sql = "UPDATE two_factor SET since = :now WHERE staff_id = :id"
     tx.execute(sql, {"id": staff_id, "now": tx.now})
     codes = [tx.tokens.new_recovery_code() for _ in range(RECOVERY_CODES)]
     for code in codes:
         hashed = hash_token(normalise_recovery_code(code))
-        tx.insert("recovery_code", {"staff_id": staff_id, "hash": hashed})
+        tx.insert("staff_recovery_code", {"staff_id": staff_id, "hash": hashed})
     record_audit(tx, f"staff:{staff_id}", "second_step_added")
     return codes
 
@@ -188,7 +188,7 @@ def remove_two_factor(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -
     """
     known(find_staff(tx, staff_id))
     was_in_force = has_two_factor(tx, staff_id)
-    for table in ("second_step", "spent_step", "recovery_code", "asked_code"):
+    for table in ("two_factor", "staff_spent_step", "staff_recovery_code", "staff_asked_code"):
         tx.execute(f"DELETE FROM {table} WHERE staff_id = :id", {"id": staff_id})  # noqa: S608
     if was_in_force:
         record_audit(tx, actor, "second_step_removed", person=staff_id)
@@ -233,9 +233,9 @@ def pass_password(
     if not has_two_factor(tx, attempt.person.id):
         return open_session(tx, attempt, device_secret, device)
     secret = tx.tokens.new_link_secret()
-    tx.execute("DELETE FROM asked_code WHERE expires_at <= :now", {"now": tx.now})
+    tx.execute("DELETE FROM staff_asked_code WHERE expires_at <= :now", {"now": tx.now})
     tx.insert(
-        "asked_code",
+        "staff_asked_code",
         {"hash": hash_token(secret), "staff_id": attempt.person.id, "device": attempt.device,
          "expires_at": tx.now + ASKED_MILLISECONDS, "is_counted": 1},
     )  # fmt: skip
@@ -252,7 +252,7 @@ def verify_second_factor(
     passed yet.
     """
     asked_hash = hash_token(given.form)
-    sql = """SELECT staff_id, device, is_counted FROM asked_code
+    sql = """SELECT staff_id, device, is_counted FROM staff_asked_code
              WHERE hash = :hash AND expires_at > :now AND expires_at <= :latest"""
     window = {"now": tx.now, "latest": tx.now + ASKED_MILLISECONDS}
     staff_id, device_hash, is_counted = tx.row(sql, {"hash": asked_hash, **window}) or ("", b"", 0)
@@ -263,10 +263,12 @@ def verify_second_factor(
     if not is_counted:
         count_try(tx, account, device_hash, CodeLater)
     if not _is_right(tx, keyring, person.id, given):
-        tx.execute("UPDATE asked_code SET is_counted = 0 WHERE hash = :hash", {"hash": asked_hash})
+        tx.execute(
+            "UPDATE staff_asked_code SET is_counted = 0 WHERE hash = :hash", {"hash": asked_hash}
+        )
         record_audit(tx, NOBODY, "wrong_code", person=person.id)
         return NoSession.WRONG
-    tx.execute("DELETE FROM asked_code WHERE hash = :hash", {"hash": asked_hash})
+    tx.execute("DELETE FROM staff_asked_code WHERE hash = :hash", {"hash": asked_hash})
     return open_session(tx, Try(person, None, account, device_hash), device_secret, device)
 
 
@@ -274,7 +276,7 @@ def _is_right(tx: Transaction, keyring: Keyring, staff_id: str, given: GivenCode
     if given.code:
         return _is_code_of_app(tx, keyring, staff_id, given.code)
     code = hash_token(normalise_recovery_code(given.recovery))
-    sql = "DELETE FROM recovery_code WHERE staff_id = :id AND hash = :hash"
+    sql = "DELETE FROM staff_recovery_code WHERE staff_id = :id AND hash = :hash"
     if not tx.execute(sql, {"id": staff_id, "hash": code}):
         return False
     left = count_recovery_codes(tx, staff_id)

@@ -76,16 +76,15 @@ class Outcome:
 class AttemptRecord:
     """The outcome of an attempt and the new state of its delivery, ready to be written.
 
-    If `outcome` is None, nothing was sent and the delivery is cancelled. `replays` is the
-    delivery's number of replays when the attempt began. `request` is the failed request to store,
-    or None.
+    `replays` is the delivery's number of replays when the attempt began. `request` is the failed
+    request to store, or None.
     """
 
     delivery_seq: int
     endpoint_id: str
     started_at: int
     duration_ms: int
-    outcome: Outcome | None
+    outcome: Outcome
     state: str
     attempts: int
     due_at: int
@@ -96,14 +95,14 @@ class AttemptRecord:
     @property
     def clock_skew_s(self) -> int | None:
         """The receiver's clock minus the box's, in seconds, or None if the response had no date."""
-        if self.outcome is None or self.outcome.receiver_time is None:
+        if self.outcome.receiver_time is None:
             return None
         answered_at = self.started_at + self.duration_ms
         return round((self.outcome.receiver_time - answered_at) / 1000)
 
     def without_content(self) -> "AttemptRecord":
         """Return a copy without the request, the response excerpt and the body digest."""
-        outcome = None if self.outcome is None else replace(self.outcome, excerpt=None)
+        outcome = replace(self.outcome, excerpt=None)
         return replace(self, outcome=outcome, request=None, body_sha256=None)
 
 
@@ -193,7 +192,7 @@ def insert_attempts(tx: Transaction, records: Iterable[AttemptRecord]) -> None:
                (SELECT coalesce(max(n), 0) + 1 FROM attempt WHERE delivery_seq = :delivery_seq),
                :started_at, :duration_ms, :phase, :code, :http_status, :remote_address, :excerpt,
                :charged, :body_sha256)""",
-        [_values(record) | _values(record.outcome) for record in records if record.outcome],
+        [_values(record) | _values(record.outcome) for record in records],
     )
 
 
@@ -220,7 +219,7 @@ def update_health(tx: Transaction, records: Iterable[AttemptRecord]) -> None:
     changes: dict[str, dict[str, Any]] = {}
     for record in records:
         outcome = record.outcome
-        if outcome is None or not outcome.charged:
+        if not outcome.charged:
             continue
         new = {"id": record.endpoint_id, "now": tx.now, "delivered": 0, "failed": 0, "in_a_row": 0}
         change = changes.setdefault(record.endpoint_id, new | {"skew": None})

@@ -23,7 +23,7 @@ from appliance.database.connection import Reader
 from appliance.database.database import ChangedBeside
 from appliance.environment import Environment
 from appliance.outbox import DeliveriesQueued
-from appliance.reservations.rows import find_reservation
+from appliance.reservations.rows import get_reservation
 from appliance.venue.model import get_venue
 from appliance.webhooks.client import (
     BOX_OFFLINE,
@@ -47,7 +47,7 @@ from appliance.webhooks.endpoint_queue import EndpointQueue
 from appliance.webhooks.endpoints import Endpoint, EndpointsChanged, list_active_endpoints
 from appliance.webhooks.payload import event_body, sample_body
 from appliance.webhooks.recorder import Recorder, note_health
-from appliance.webhooks.retry_policy import Step, next_step
+from appliance.webhooks.retry_policy import next_step
 from appliance.webhooks.url_policy import EgressGuard, TargetUrl, make_guard, parse_target_url
 
 
@@ -325,12 +325,7 @@ class Dispatcher:
         for delivery in queue.choose(reader, now, min(places, queue.room)):
             body = _render(reader, delivery, queue.endpoint)
             queue.begin(delivery)
-            attempt = _Attempt(queue, delivery, body or b"", now)
-            if body is None:
-                queue.end(None)
-                self._recorder.add(self._record(attempt, None))
-            else:
-                self._spawn(self._run(attempt))
+            self._spawn(self._run(_Attempt(queue, delivery, body, now)))
 
     async def _run(self, attempt: _Attempt) -> None:
         """Sign and send the body. Record every failure as an outcome.
@@ -401,23 +396,15 @@ class Dispatcher:
         if not any(queue.offline for queue in self._queues.values()):
             self._alerts.end(OFFLINE, "the box is online again, so webhooks are sent again")
 
-    def _record(
-        self, attempt: _Attempt, outcome: Outcome | None, duration_ms: int = 0
-    ) -> AttemptRecord:
-        """Return an attempt's record.
-
-        If `outcome` is None, nothing was sent, and the delivery is cancelled.
-        """
+    def _record(self, attempt: _Attempt, outcome: Outcome, duration_ms: int) -> AttemptRecord:
         delivery, now = attempt.delivery, self._clock.now()
-        step = Step("cancelled", delivery.attempts)
-        if outcome is not None:
-            step = next_step(
-                delivery.attempts,
-                delivered=outcome.delivered,
-                charged=outcome.charged,
-                draw=self._dependencies.draw,
-            )
-        is_sent = outcome is not None and outcome.phase in SENT
+        step = next_step(
+            delivery.attempts,
+            delivered=outcome.delivered,
+            charged=outcome.charged,
+            draw=self._dependencies.draw,
+        )
+        is_sent = outcome.phase in SENT
         return AttemptRecord(
             delivery_seq=delivery.seq,
             endpoint_id=attempt.queue.endpoint_id,
@@ -454,12 +441,10 @@ class Dispatcher:
         self._alarm = None if seconds is None else call_later(seconds, self._pump_soon)
 
 
-def _render(reader: Reader, delivery: DueDelivery, endpoint: Endpoint | None) -> bytes | None:
-    """Return the body with the reservation's current data, or None if the reservation is gone."""
+def _render(reader: Reader, delivery: DueDelivery, endpoint: Endpoint | None) -> bytes:
+    """Return the body with the reservation's current data."""
     assert endpoint is not None  # noqa: S101 - every queue in use has an endpoint
     if delivery.reservation_id is None:
         return sample_body(reader, delivery)
-    reservation = find_reservation(reader, delivery.reservation_id)
-    if reservation is None:
-        return None
+    reservation = get_reservation(reader, delivery.reservation_id)
     return event_body(delivery, reservation, get_venue(reader), endpoint)

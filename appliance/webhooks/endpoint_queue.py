@@ -149,10 +149,10 @@ class EndpointQueue:
         self._under_way[delivery.seq] = delivery.reservation_id
         self.in_flight += 1
 
-    def end(self, outcome: Outcome | None) -> None:
+    def end(self, outcome: Outcome) -> None:
         """Record that an attempt has ended. Its outcome is not stored yet."""
         self.in_flight -= 1
-        if outcome is not None and outcome.charged:
+        if outcome.charged:
             self.failing = not outcome.delivered
 
     def finish(self, seq: int) -> None:

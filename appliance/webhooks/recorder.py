@@ -128,7 +128,7 @@ class Recorder:
 def note_health(alerts: Alerts, record: AttemptRecord) -> None:
     """Raise or clear the endpoint's alerts. Failures that the box caused do not count."""
     outcome, id_, skew_s = record.outcome, record.endpoint_id, record.clock_skew_s
-    if outcome is None or not outcome.charged:
+    if not outcome.charged:
         return
     if outcome.delivered:
         alerts.end(ENDPOINT_FAILING, f"webhook endpoint {id_} answers again", id_)

@@ -63,7 +63,7 @@ async def test_a_terminal_that_is_revoked_meanwhile_decides_no_scan(running, wit
         answer = await response.json()
 
     assert (response.status, answer["code"]) == (401, "KEY_REVOKED")
-    assert database.peek(lambda reader: reader.value("SELECT count(*) FROM scan")) == 0
+    assert database.peek(lambda reader: reader.value("SELECT count(*) FROM scan_log")) == 0
 
 
 async def _sent_away(running, person):

@@ -37,7 +37,7 @@ LOCALES = {"fr": "fr-MA", "en": "en-GB", "ar": "ar-MA"}
 ROOMS = (
     "tonight", "tonight/sheet", "reservations", "reservations?q=nobody",
     "reservations/new?guests=99", "venue", "venue/slots", "venue/closings", "venue/rules",
-    "door", "door/log", "door/log/check", "door/keys", "integrations", "integrations/keys/new",
+    "door", "door/log", "door/keys", "integrations", "integrations/keys/new",
     "integrations/endpoints/new", "integrations/deliveries", "integrations/replay",
     "integrations/warnings", "people", "people/log", "account", "box",
     "box/address",

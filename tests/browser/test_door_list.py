@@ -10,7 +10,7 @@ from tests.waiting import until
 
 TABLES = "[...document.querySelectorAll('#guests .guest-table')].map((one) => one.textContent)"
 FOCUSED = "document.activeElement.querySelector('.guest-table')?.textContent"
-UNDOS = "SELECT kind, reason, admitted FROM scan WHERE kind = 'undo'"
+UNDOS = "SELECT kind, reason, admitted FROM scan_log WHERE kind = 'undo'"
 # Tap the same point twice, even if its content changes in between. The second tap has a finger's
 # time stamp, even if a busy machine delays it.
 TAP = """([[x, y], at]) => {
@@ -183,7 +183,7 @@ async def test_what_a_phone_takes_back_alone_is_in_the_log_with_the_reason(door)
     await door.start()
 
     await phone.is_synced()
-    assert await door.rows("SELECT kind, result, admitted, reason FROM scan") == [
+    assert await door.rows("SELECT kind, result, admitted, reason FROM scan_log") == [
         ("pass", "undone", 0, "Repartis")
     ]
     assert await door.are_in(guest, 0)
@@ -243,7 +243,7 @@ async def test_two_taps_on_a_reason_let_the_party_in_once(door):
     await asyncio.sleep(1)
     assert await phone.result() == "checked_in"
     assert (await door.now_of(guest)).arrived == 2
-    assert await door.rows("SELECT count(*) FROM scan WHERE admitted > 0") == [(1,)]
+    assert await door.rows("SELECT count(*) FROM scan_log WHERE admitted > 0") == [(1,)]
 
 
 async def test_two_taps_on_check_show_the_verdict_of_one(door):
@@ -259,7 +259,7 @@ async def test_two_taps_on_check_show_the_verdict_of_one(door):
     await asyncio.sleep(1)
     assert await phone.result() == "checked_in"
     assert await phone.page.is_visible("#next")
-    assert await door.rows("SELECT count(*) FROM scan") == [(1,)]
+    assert await door.rows("SELECT count(*) FROM scan_log") == [(1,)]
     assert (await door.now_of(guest)).arrived == 2
 
 
@@ -278,7 +278,7 @@ async def test_two_taps_in_the_guest_sheet_open_nobody_else(door):
     await phone.page.wait_for_selector("#verdict", state="hidden")
     assert await phone.page.is_visible("#list-sheet")
     assert await phone.page.is_hidden("#guest-sheet")
-    assert await door.rows("SELECT count(*) FROM scan") == [(1,)]
+    assert await door.rows("SELECT count(*) FROM scan_log") == [(1,)]
 
 
 async def test_a_scan_into_the_search_field_leaves_the_whole_list(door):

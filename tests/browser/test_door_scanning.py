@@ -104,7 +104,7 @@ async def test_a_code_that_stays_in_sight_is_decided_once(door, tmp_path, draw):
     await phone.page.wait_for_timeout(5000)
 
     assert await phone.page.is_visible("#strip")
-    assert await door.rows("SELECT count(*) FROM scan") == [(1,)]
+    assert await door.rows("SELECT count(*) FROM scan_log") == [(1,)]
 
 
 async def test_an_empty_scene_is_read_with_pauses_and_the_next_code_is_found(door, tmp_path):
@@ -206,7 +206,7 @@ async def test_a_usb_scanner_without_enter_and_one_with_an_identifier_are_unders
     assert await phone.scan(f"]Q1{texts[1]}") == "checked_in"
     await phone.lose_box()
     assert await phone.scan(f"]Q1{texts[2]}", enter=False) == "checked_in"
-    assert await door.rows("SELECT count(*) FROM scan") == [(2,)]
+    assert await door.rows("SELECT count(*) FROM scan_log") == [(2,)]
 
 
 async def test_a_usb_scanner_is_heard_wherever_the_focus_is_and_leaves_no_trace_there(door):
@@ -236,7 +236,7 @@ async def test_nobody_is_let_in_from_the_open_sheet_by_a_code_of_something_else(
     await phone.scan("SOMETHING ELSE AGAIN")
 
     assert (await door.now_of(guest)).arrived == 0
-    assert await door.rows("SELECT count(*) FROM scan WHERE admitted > 0") == [(0,)]
+    assert await door.rows("SELECT count(*) FROM scan_log WHERE admitted > 0") == [(0,)]
 
 
 async def test_people_press_buttons_by_space_and_enter_as_ever(door):

@@ -156,7 +156,7 @@ async def test_a_guest_whose_answer_is_lost_is_welcome_counted_once_and_can_be_t
 
     assert await phone.scan(await door.pass_of(guest)) == "checked_in"
     assert await phone.page.is_hidden("#verdict-offline")  # the box has decided
-    assert await door.rows("SELECT result, admitted FROM scan") == [("checked_in", 3)]
+    assert await door.rows("SELECT result, admitted FROM scan_log") == [("checked_in", 3)]
     await phone.undo()
     await answer_again(phone)
     await phone.is_synced()
@@ -183,7 +183,7 @@ async def test_a_page_that_was_loaded_anew_meanwhile_asks_the_same_once_more(doo
     await phone.is_ready()
 
     assert await phone.scan(text) == "checked_in"
-    assert await door.rows("SELECT count(*) FROM scan") == [(1,)]
+    assert await door.rows("SELECT count(*) FROM scan_log") == [(1,)]
     await answer_again(phone)
     await phone.is_synced()
     assert await door.are_in(guest, 2)

@@ -101,7 +101,7 @@ async def have_shown(phone, count):
 
 
 async def scans(door):
-    return (await door.rows("SELECT count(*) FROM scan"))[0][0]
+    return (await door.rows("SELECT count(*) FROM scan_log"))[0][0]
 
 
 async def test_an_amber_stays_two_seconds_while_the_next_guest_waits_who_is_said_to(door, tmp_path):
@@ -259,7 +259,9 @@ async def test_a_reason_half_written_is_lost_to_nobody_who_comes_meanwhile(door,
     results, gaps = await shown(phone)
     assert results == ["checked_in"] * 3
     assert gaps[0] > 1950  # the overridden verdict stays on screen first
-    reasons = await door.rows("SELECT reason, reservation_id FROM scan WHERE reason IS NOT NULL")
+    reasons = await door.rows(
+        "SELECT reason, reservation_id FROM scan_log WHERE reason IS NOT NULL"
+    )
     assert reasons == [("Amie du patron", unpaid.id)]
 
 

@@ -59,7 +59,7 @@ async def test_a_bridge_out_of_reach_decides_by_itself_and_brings_everything(tmp
     spooled = bridge.spooled()
     assert all(settled for _, _, _, settled, _ in spooled)
     assert [remark for *_, remark in spooled if remark] == ["conflict"]
-    logged = [row[0] for row in select(founded.data / "live.db", "SELECT scan_id FROM scan")]
+    logged = [row[0] for row in select(founded.data / "live.db", "SELECT scan_id FROM scan_log")]
     assert sorted(logged) == sorted(["meanwhile", *(scan_id for scan_id, *_ in spooled)])
     arrived = dict(select(founded.data / "live.db", "SELECT id, arrived FROM reservation"))
     assert [arrived[guest[0]] for guest in (one, two, three)] == [1, 1, 2]

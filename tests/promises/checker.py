@@ -18,7 +18,10 @@ HOLDING = {"confirmed", "completed", "requested", "pending", "partial"}
 GRANTED = (200, 201)
 DELIVERIES = "SELECT id, event_seq, endpoint_id, state, attempts FROM delivery"
 RESERVATIONS = """SELECT id, idempotency_key, issued_code, table_id, date, slot, guests, arrived,
-                         status, cancelled_at, checked_in_at FROM reservation"""
+                         status, cancelled_at, checked_in_at
+                  FROM reservation JOIN booking_request ON reservation_seq = seq"""
+HOLDS = """SELECT r.id, h.table_id, h.date FROM hold h
+           JOIN reservation r ON r.seq = h.reservation_seq"""
 
 
 @dataclass
@@ -74,6 +77,7 @@ class Rows:
     """The database rows that the checker reads."""
 
     reservations: dict  # id -> row
+    holds: list  # (reservation id, table id, date)
     events: list  # each with its deliveries
     integrity: list
     orphans: list
@@ -93,6 +97,7 @@ def read_rows(database):
             by_event.setdefault(delivery["event_seq"], []).append(delivery)
         return Rows(
             {row["id"]: row for row in reservations},
+            list(connection.execute(HOLDS)),
             [event | {"deliveries": by_event.get(event["seq"], [])} for event in events],
             [row[0] for row in connection.execute("PRAGMA integrity_check")],
             list(connection.execute("PRAGMA foreign_key_check")),
@@ -229,6 +234,12 @@ def of_holders(rows):
         for (_, ends), (starts, _) in pairwise(intervals):
             if starts < ends:
                 yield f"I2: two hold {place}"
+    wanted = [
+        (id_, row["table_id"], row["date"])
+        for id_, row in rows.reservations.items() if row["status"] in HOLDING
+    ]  # fmt: skip
+    if sorted(wanted) != sorted(rows.holds):
+        yield "I2: the holds are not those of the reservations"
 
 
 def of_events(history, rows):

@@ -83,9 +83,9 @@ def run(path, argv):
     real = SimpleNamespace(monotonic=time.monotonic, sleep=time.sleep)
     let_pass(Path(path))
     from appliance import clock as clock_trust  # noqa: PLC0415 - changed before anybody has taken it over
-    from appliance.database import connection, wal  # noqa: PLC0415 - see above
+    from appliance.database import connection, vacuum  # noqa: PLC0415 - see above
 
-    wal.time = connection.time = real
+    vacuum.time = connection.time = real
     clock_trust.kernel_is_synchronised = lambda: True
     from web.main import main  # noqa: PLC0415 - after it
 

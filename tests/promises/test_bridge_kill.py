@@ -109,7 +109,7 @@ async def kill_and_start_again(draw, bridge, box, kills):
 def check(crowd, rows, live):
     """Check that verdicts, the bridge's spool and the box's rows agree."""
     shown = {scan_id for scan_id, result, *_ in rows if result is not None}
-    logged = Counter(row[0] for row in select(live, "SELECT scan_id FROM scan"))
+    logged = Counter(row[0] for row in select(live, "SELECT scan_id FROM scan_log"))
     letters = "".join(crowd.letters.values())
     print(f"{len(letters)} answers, {len(shown)} scans, {Counter(letters)}")
     assert shown - logged.keys() == set(), "a scan was lost"

@@ -30,9 +30,8 @@ class Found:
     def forge(self, *statements, **values):
         """Change the database file directly, without triggers and constraints."""
         connection = apsw.Connection(str(self.database))
-        connection.execute("DROP TRIGGER IF EXISTS reservation_hold_insert")
-        connection.execute("DROP TRIGGER IF EXISTS reservation_hold_update")
-        connection.execute("DROP INDEX IF EXISTS reservation_hold")
+        connection.execute("DROP TRIGGER IF EXISTS hold_insert")
+        connection.execute("DROP TRIGGER IF EXISTS hold_update")
         connection.execute("PRAGMA foreign_keys = OFF")
         for statement in statements:
             connection.execute(statement, values)
@@ -147,6 +146,11 @@ def two_holders_of_one_table(found):
     return "I2: two hold"
 
 
+def a_hold_that_is_gone(found):
+    found.forge("DELETE FROM hold")
+    return "I2: the holds are not those of the reservations"
+
+
 def an_event_without_its_delivery(found):
     found.forge("DELETE FROM delivery WHERE event_seq = 1")
     return "I4: event 1 has not one delivery for each subscriber"
@@ -191,7 +195,8 @@ def an_orphan(found):
         a_refused_booking_that_is_there, a_replay_with_another_id, two_creations_under_one_key,
         a_cancellation_that_did_not_last, a_cancellation_that_nobody_asked_for,
         a_check_in_that_was_moved, a_check_in_that_is_gone, a_guest_who_was_let_in_twice,
-        two_holders_of_one_table, an_event_without_its_delivery, a_change_without_its_event,
+        two_holders_of_one_table, a_hold_that_is_gone, an_event_without_its_delivery,
+        a_change_without_its_event,
         a_delivery_that_never_came, a_delivery_that_still_waits, a_delivery_under_two_ids,
         a_forged_signature, an_orphan,
     ],

@@ -162,7 +162,7 @@ def test_phones_that_trusted_the_box_trust_the_restored_one(tmp_path):
     venuebox("tls", "renew", data=founded.data)
     import_certificate(founded.data / "tls", a_certificate(key), pem_of(key), NOW)
     files = {name: (founded.data / "tls" / name).read_bytes() for name in (AUTHORITY, IMPORTED)}
-    for passing in ("runtime/python.so", "tmp/half", "log/venuebox.log", "live.db-watermark"):
+    for passing in ("runtime/python.so", "tmp/half", "log/venuebox.log"):
         file = founded.data / passing
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(b"passing")
@@ -174,7 +174,7 @@ def test_phones_that_trusted_the_box_trust_the_restored_one(tmp_path):
         assert (blank / "tls" / name).read_bytes() == content
         assert (blank / "tls" / name).stat().st_mode & 0o777 == 0o600
     found = {path.name for path in blank.rglob("*")}
-    assert not found & {"python.so", "half", "venuebox.log", "live.db-watermark"}
+    assert not found & {"python.so", "half", "venuebox.log"}
     venuebox("tls", "renew", data=blank)
     assert (blank / "tls" / AUTHORITY).read_bytes() == files[AUTHORITY], "phones trust it anew"
     leaf, authority = (read_identity(blank / "tls" / name) for name in (LEAF, AUTHORITY))
@@ -201,8 +201,8 @@ def test_a_damaged_box_is_not_served_and_the_latest_backup_takes_its_place(tmp_p
     made_at = show_header(backup).made_at
     path = founded.data / "live.db"
     with path.open("r+b") as file:
-        file.seek(int(PAGE_BYTES * 3.5))
-        file.write(b"\xff")
+        file.seek(PAGE_BYTES * 3)
+        file.write(bytes(PAGE_BYTES))
     hurt = path.read_bytes()
     with pytest.raises(AssertionError, match=r"venuebox restore --latest"):
         BoxProcess(founded.data, log=tmp_path / "box.log").start()
@@ -292,7 +292,7 @@ async def test_a_year_later_every_row_is_there_and_the_codes_of_then_are_good(tm
             late = await scan(door, sent[past["serviceReservationId"]])
         assert box.stop() < 10
 
-    noted = ("live.db", "security_log")  # the restore itself is logged
+    noted = ("live.db", "audit_log")  # the restore itself is logged
     assert {name: count for name, count in restored.items() if counts[name] != count} == {
         noted: counts[noted] + 1
     }

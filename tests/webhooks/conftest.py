@@ -8,6 +8,7 @@ from ipaddress import ip_address
 import pytest
 
 from appliance.outbox import announce
+from appliance.reservations.rows import insert_reservation
 from appliance.webhooks.client import Budgets, Client, connect_directly
 from appliance.webhooks.dispatcher import Dependencies, Dispatcher
 from appliance.webhooks.endpoints import register_endpoint
@@ -185,7 +186,7 @@ def a_reservation(tx, minute, **values):
         "access_code": f"SVC-{minute:04d}", "pass_id": tx.tokens.random_bytes(8),
         "link_expires_at": tx.now, "created_at": tx.now, "updated_at": tx.now,
     } | values  # fmt: skip
-    tx.insert("reservation", row)
+    insert_reservation(tx, row)
     announce(tx, "reservation.created", row["id"])
     return row["id"]
 

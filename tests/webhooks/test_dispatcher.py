@@ -103,20 +103,6 @@ async def test_after_all_old_deliveries_were_deleted_the_next_ones_are_sent(worl
     assert len(receiver.requests) == 4
 
 
-async def test_a_delivery_about_a_reservation_that_is_no_more_is_cancelled_unsent(world, receiver):
-    await world.register(receiver.url)
-    [reservation_id] = await world.book()
-    await world.database.write(
-        lambda tx: tx.execute("DELETE FROM reservation WHERE id = :id", {"id": reservation_id})
-    )
-
-    await world.start()
-
-    await world.settled("cancelled")
-    assert world.attempts() == []
-    assert receiver.requests == []
-
-
 async def test_events_about_one_reservation_arrive_one_after_another(world, receiver):
     await world.register(receiver.url)
     receiver.delay = 0.05

@@ -126,7 +126,7 @@ async def test_attempts_that_outlast_the_deadline_are_sent_again_after_the_resta
 async def test_a_row_that_cannot_be_read_for_a_moment_is_sent_a_moment_later(
     world, receiver, timer, monkeypatch, error
 ):
-    sound, reads = dispatcher.find_reservation, iter(range(10**6))
+    sound, reads = dispatcher.get_reservation, iter(range(10**6))
 
     def read(*args):
         if next(reads) == 2:
@@ -135,7 +135,7 @@ async def test_a_row_that_cannot_be_read_for_a_moment_is_sent_a_moment_later(
 
     await world.register(receiver.url)
     await world.book(20)
-    monkeypatch.setattr(dispatcher, "find_reservation", read)
+    monkeypatch.setattr(dispatcher, "get_reservation", read)
     await world.start()
 
     await alarm_is(timer, 15)

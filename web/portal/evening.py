@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from aiohttp import web
@@ -17,7 +17,13 @@ from appliance.door.live_feed import Change, Listener
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.model import Reservation
-from appliance.reservations.rows import count_evening, count_requests, list_evening
+from appliance.reservations.rows import (
+    Hold,
+    count_evening,
+    count_requests,
+    list_evening,
+    list_holds,
+)
 from appliance.staff.sign_in import Session
 from appliance.venue.model import (
     Slot,
@@ -53,12 +59,19 @@ class _Column:
     holds: tuple[int, int] | None = None
 
 
+class _Held(NamedTuple):
+    """A hold on a table, and its reservation, if it has one."""
+
+    hold: Hold
+    reservation: Reservation | None
+
+
 @dataclass(frozen=True, slots=True)
 class _Cell:
     """A table's reservations in one slot, or for the whole evening if `column` is None.
 
-    `span` is the number of columns that the cell covers. `taken` is the time range of a
-    reservation in a different slot that overlaps this slot.
+    `span` is the number of columns that the cell covers. `taken` is the time range of a hold that
+    overlaps this slot and has no reservation in it.
     """
 
     column: _Column | None
@@ -86,11 +99,12 @@ def _read_board(
     """
     tonight, venue = find_tonight(reader), get_venue(reader)
     chosen = day or tonight
-    held = [r for r in list_evening(reader, chosen.isoformat()) if r.holds]
-    columns = _columns(list_slots(reader), held, chosen, venue.evening_ends_at)
-    by_table: defaultdict[str, list[Reservation]] = defaultdict(list)
-    for reservation in held:
-        by_table[reservation.table_id].append(reservation)
+    expected = [r for r in list_evening(reader, chosen.isoformat()) if r.holds]
+    columns = _columns(list_slots(reader), expected, chosen, venue.evening_ends_at)
+    of_seq = {reservation.seq: reservation for reservation in expected}
+    by_table: defaultdict[str, list[_Held]] = defaultdict(list)
+    for hold in list_holds(reader, chosen.isoformat()):
+        by_table[hold.table_id].append(_Held(hold, of_seq.get(hold.reservation_seq or 0)))
     zone = reader.zones.zone(venue.time_zone)
     return {
         "day": chosen,
@@ -107,7 +121,7 @@ def _read_board(
             for place, table in enumerate(list_tables(reader))
             if (tables is None or table.id in tables) and (table.bookable or table.id in by_table)
         ],
-        "waiting": [r for r in held if r.status in {"requested", "pending", "partial"}],
+        "waiting": [r for r in expected if r.status in {"requested", "pending", "partial"}],
         "requests": count_requests(reader, tonight.isoformat()),
         "totals": count_evening(reader, chosen.isoformat()),
         "venue": venue.name,
@@ -120,14 +134,14 @@ def _read_board(
 
 
 def _columns(
-    slots: Iterable[Slot], held: Iterable[Reservation], day: date, evening_ends_at: str
+    slots: Iterable[Slot], expected: Iterable[Reservation], day: date, evening_ends_at: str
 ) -> tuple[_Column, ...]:
     """Return the slots offered on `day` and other slots that still have reservations, in order."""
     known = {
         s.start: _Column(s.start, s.name, s.end, interval(s, evening_ends_at))
         for s in offered_slots(slots, day)
     }
-    for reservation in held:
+    for reservation in expected:
         if reservation.slot is not None:
             known.setdefault(reservation.slot, _Column(reservation.slot, "", ""))
     # A slot that starts before `evening_ends_at` is after midnight, so it comes last.
@@ -142,27 +156,32 @@ def _present(columns: tuple[_Column, ...], day: date, now: int, zone: ZoneInfo) 
     return columns[-1].start if columns else None
 
 
-def _cells(columns: tuple[_Column, ...], held: list[Reservation]) -> Iterable[_Cell]:
+def _cells(columns: tuple[_Column, ...], held: list[_Held]) -> Iterable[_Cell]:
     """Yield the cells in a table's row, one per slot or one for a whole-evening booking."""
-    whole = tuple(r for r in held if r.slot is None)
+    reservations = [each.reservation for each in held if each.reservation is not None]
+    whole = tuple(r for r in reservations if r.slot is None)
     if whole or not columns:
         yield _Cell(None, max(1, len(columns)), whole)
         return
     for column in columns:
-        reservations = tuple(r for r in held if r.slot == column.start)
-        yield _Cell(column, 1, reservations, _taken(column, held))
+        of_slot = tuple(r for r in reservations if r.slot == column.start)
+        yield _Cell(column, 1, of_slot, _taken(column, held))
 
 
-def _taken(column: _Column, held: Iterable[Reservation]) -> str | None:
-    """Return the time range of the first overlapping reservation in a different slot, or None.
+def _taken(column: _Column, held: Iterable[_Held]) -> str | None:
+    """Return the time range of the first overlapping hold that is not shown in this column.
 
     The range is text, such as `19:30–22:00`.
     """
     wanted = column.holds
     if wanted is None:
         return None
-    others = [r for r in held if r.slot != column.start and overlap((r.starts, r.ends), wanted)]
-    first = min(others, key=lambda r: r.starts, default=None)
+    others = [
+        hold for hold, reservation in held
+        if overlap((hold.starts, hold.ends), wanted)
+        and (reservation is None or reservation.slot != column.start)
+    ]  # fmt: skip
+    first = min(others, key=lambda hold: hold.starts, default=None)
     return None if first is None else f"{_time(first.starts)}–{_time(first.ends)}"
 
 

@@ -118,7 +118,6 @@ _ROUTES: tuple[PortalRoute, ...] = (
     _post(f"{_TERMINAL}/revoke", "manager", door.revoke),
     _post("/portal/door/conflicts/{id}/acknowledge", "manager", door.acknowledge),
     _get("/portal/door/log", "manager", door.show_log),
-    _get("/portal/door/log/check", "manager", door.check_log),
     _get("/portal/door/log/export", "manager", door.export_log),
     _get("/portal/door/keys", "manager", door.show_keys),
     _post("/portal/door/keys/rotate", "manager", door.rotate),

@@ -9,7 +9,7 @@ from appliance.database.connection import Reader
 from appliance.environment import public_base, staff_base, trust_page
 from appliance.reservations.rows import staff_names
 from appliance.staff.accounts import Invitation, change_role, create_staff, invite_again
-from appliance.staff.audit_log import find_broken_audit_link, list_audit_entries
+from appliance.staff.audit_log import list_audit_entries
 from appliance.staff.model import ROLES, find_staff, list_locked, list_open_invitations, list_staff
 from appliance.staff.sign_in import FREE_TRIES, count_sessions
 from appliance.staff.two_factor import list_two_factor, remove_two_factor
@@ -35,7 +35,6 @@ async def show_log(request: web.Request) -> web.Response:
         return {
             "entries": found[:_PAGE],
             "next": found[_PAGE - 1].seq if len(found) > _PAGE else None,
-            "broken": find_broken_audit_link(reader),
             "names": {key.id: key.name for key in list_keys(reader)} | names,
         }
 

@@ -63,7 +63,7 @@ async def test_the_customer_is_written_to_unless_the_partner_says_no(running, qu
 
     assert status == 200
     kinds = running.test.database.peek(
-        lambda reader: {kind for (kind,) in reader.rows("SELECT kind FROM letter")}
+        lambda reader: {kind for (kind,) in reader.rows("SELECT kind FROM email")}
     )
     assert kinds == letters
 

@@ -239,7 +239,7 @@ async def test_letters_and_pages_use_the_customers_language(running, language, w
     _, body, _ = await running.call("POST", "/test/v1/reservations", json=a_body(customer=customer))
 
     letters = running.test.database.peek(
-        lambda reader: list(reader.rows("SELECT language FROM letter"))
+        lambda reader: list(reader.rows("SELECT language FROM email"))
     )
     assert letters == [(written,)]
     for url in (body["guestAccessUrl"], body["claimUrl"]):

@@ -10,7 +10,7 @@ from appliance.database.connection import Transaction
 from appliance.database.database import Database
 from appliance.environment import Environment
 from appliance.http.request import CALLER_OF, ENVIRONMENT
-from appliance.reservations.rows import update_reservation
+from appliance.reservations.rows import insert_reservation, update_reservation
 from appliance.venue.model import WHOLE_EVENING, link_expiry
 from tests.application import share_templates
 from tests.builders import TONIGHT, table_id
@@ -103,5 +103,5 @@ def _insert(tx: Transaction, changes: dict[str, object]) -> str:
         "updated_at": tx.now,
         **changes,
     }
-    tx.insert("reservation", values)
+    insert_reservation(tx, values)
     return str(values["id"])

@@ -63,9 +63,7 @@ async def test_each_reservation_mode_has_its_status_and_letter(
     await send(guest, a_form(await token_of(world, guest)))
 
     assert [row[3] for row in await reservations(world)] == [status]
-    assert await rows(world, "SELECT kind, recipient FROM letter") == [
-        (kind, "youssef@example.org")
-    ]
+    assert await rows(world, "SELECT kind, recipient FROM email") == [(kind, "youssef@example.org")]
 
 
 async def test_a_double_tap_books_once(world, guest):
@@ -74,7 +72,7 @@ async def test_a_double_tap_books_once(world, guest):
     assert {answer.status for answer in answers} == {303}
     assert len({answer.headers["Location"] for answer in answers}) == 1
     assert len(await reservations(world)) == 1
-    assert len(await rows(world, "SELECT 1 FROM letter")) == 1
+    assert len(await rows(world, "SELECT 1 FROM email")) == 1
 
 
 async def test_the_house_chooses_the_smallest_table_that_seats_the_party(world, guest):

@@ -184,10 +184,10 @@ class TestFromManyAddresses:
         ids = await rows(world, "SELECT id FROM reservation")
         for (id_,) in ids:
             await world.database.write(cancel, id_, actor="guest")
-        assert len(await rows(world, "SELECT 1 FROM letter")) == 6
+        assert len(await rows(world, "SELECT 1 FROM email")) == 6
 
         assert (await book("203.0.113.99", email="somebody@example.org")).status == 303
-        assert len(await rows(world, "SELECT 1 FROM letter")) == 7
+        assert len(await rows(world, "SELECT 1 FROM email")) == 7
         world.clock.advance(86_400)
         assert (await book("203.0.113.98", email="victim@example.org")).status == 303
-        assert len(await rows(world, "SELECT 1 FROM letter")) == 8
+        assert len(await rows(world, "SELECT 1 FROM email")) == 8

@@ -69,7 +69,7 @@ def found_in(path):
 
 
 async def noted(running):
-    sql = "SELECT actor, detail FROM security_log WHERE what = 'settings_changed'"
+    sql = "SELECT actor, detail FROM audit_log WHERE what = 'settings_changed'"
     return await running.live.database.read(lambda reader: list(reader.rows(sql)))
 
 

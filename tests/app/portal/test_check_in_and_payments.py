@@ -114,7 +114,7 @@ async def test_a_check_in_by_hand_counts_who_came_once_and_names_who_did_it(runn
         assert (status, headers["Location"]) == (303, f"{path_of(salma)}?note=saved")
     assert (await as_it_is(running, salma)).arrived == 3
     assert "3 guests came in · Yasmine" in (await host.get(path_of(salma)))[1]
-    [(staff_id, admitted)] = await rows(running, "SELECT staff_id, admitted FROM scan")
+    [(staff_id, admitted)] = await rows(running, "SELECT staff_id, admitted FROM scan_log")
     assert (staff_id, admitted) == (host.id, 3)
 
 
@@ -132,7 +132,7 @@ async def test_amber_asks_for_a_reason_and_the_reason_stands_in_the_door_log(run
     )
     assert status == 303
     assert (await as_it_is(running, salma)).arrived == 1
-    assert ("pays inside", 1) in await rows(running, "SELECT reason, admitted FROM scan")
+    assert ("pays inside", 1) in await rows(running, "SELECT reason, admitted FROM scan_log")
 
 
 async def test_a_check_in_is_taken_back_with_a_reason_and_only_once(running, host):

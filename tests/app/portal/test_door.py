@@ -1,13 +1,12 @@
 """The door's pages: terminals, conflicts, signing keys, the door log."""
 
-import io
+import json
 import re
 from urllib.parse import quote
 
 import pytest
 
-from appliance.door.guest_pass import list_signing_keys, pass_text
-from appliance.door.scan_log_file import check_export
+from appliance.door.guest_pass import pass_text
 from appliance.reservations.rows import get_reservation
 from tests.app.portal.door_room import a_pass, a_terminal, scan
 from tests.app.portal.seating import rows
@@ -219,8 +218,8 @@ async def test_a_long_evening_comes_in_pages_and_any_page_number_is_safe(running
         assert (await manager.get(f"/portal/door/log?date={day}"))[0] == 400
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "csv"])
-async def test_an_export_is_streamed_signed_and_verifies(running, kind, manager):
+@pytest.mark.parametrize("kind", ["json", "csv"])
+async def test_an_evening_of_the_log_is_exported(running, kind, manager):
     _, text = await a_pass(running, customer_name="x;=cmd|x Idrissi")
     _, token = await a_terminal(running)
     await scan(running, token, text)
@@ -236,19 +235,4 @@ async def test_an_export_is_streamed_signed_and_verifies(running, kind, manager)
         assert formulas_in(content.decode("utf-8-sig")) == []
         assert content.count(b"\r\n") == 3
         return
-    keys = [key.public_key for key in await running.live.database.read(list_signing_keys)]
-    checked = check_export(io.BytesIO(content), lambda _header: keys)
-    assert (checked.count, checked.line) == (2, None)
-
-
-async def test_a_log_that_was_changed_is_found_and_a_whole_one_is_said_to_be(running, manager):
-    _, token = await a_terminal(running)
-    for number in range(3):
-        await scan(running, token, "https://elsewhere.example/x", f"scan-{number}")
-    _, whole, _ = await manager.get("/portal/door/log/check")
-    await running.live.database.write(
-        lambda tx: tx.execute("UPDATE scan SET result = 'checked_in' WHERE seq = 2")
-    )
-
-    _, broken, _ = await manager.get("/portal/door/log/check")
-    assert ('class="lamp ok"' in whole, 'class="lamp fail"' in broken) == (True, True)
+    assert [row["result"] for row in json.loads(content)] == ["checked_in", "unknown_code"]

@@ -133,7 +133,7 @@ async def test_staff_tick_the_seventh_event_for_a_partners_endpoint(running, man
     ]
     assert len(TICK.findall(before)) == 7
     assert status == 303
-    noted = "SELECT actor FROM security_log WHERE what = 'endpoint_events_chosen'"
+    noted = "SELECT actor FROM audit_log WHERE what = 'endpoint_events_chosen'"
     assert running.test.database.peek(lambda reader: reader.value(noted)) == f"staff:{manager.id}"
     _, listed, _ = await running.call("GET", "/test/v1/webhooks")
     assert listed["items"][0]["events"] == ["reservation.checked_in", EXTRA]

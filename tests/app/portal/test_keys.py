@@ -125,7 +125,7 @@ async def test_a_key_that_is_to_end_may_be_revoked_sooner_and_never_later(runnin
         form = await a_form(manager, page)
         await manager.post(f"{page}/rotate", {**form, "old": choice})
         running.clock.advance(3600)
-    ends = [k.revoked_at for k in running.live.database.peek(list_keys) if k.revoked_at]
+    ends = [k.expires_at for k in running.live.database.peek(list_keys) if k.expires_at]
 
     await manager.post(f"{page}/revoke")
 

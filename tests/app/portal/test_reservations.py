@@ -79,7 +79,7 @@ async def test_a_new_code_replaces_the_old_one_for_this_guest_alone(running, hos
     assert f'data-pass="{new}"' in await the_guests_page(running, salma)
     scans = [await scan(running, token, code, code[-9:]) for code in (old, new, others)]
     assert [verdict["result"] for _, verdict in scans] == ["revoked", "checked_in", "checked_in"]
-    logged = await rows(running, "SELECT what, actor FROM security_log ORDER BY seq DESC LIMIT 1")
+    logged = await rows(running, "SELECT what, actor FROM audit_log ORDER BY seq DESC LIMIT 1")
     assert logged == [("pass_reissued", f"staff:{host.id}")]
     history = "SELECT reservation_id FROM history WHERE what = 'pass_reissued'"
     assert await rows(running, history) == [(salma.id,)]
@@ -228,7 +228,7 @@ async def test_what_is_held_of_a_guest_is_a_file_and_its_export_is_noted(running
     held = json.loads(text)["reservations"][0]
     assert held["customer"]["name"] == "Salma Idrissi"
     noted = running.live.database.peek(
-        lambda reader: reader.row("SELECT actor, detail FROM security_log WHERE what = 'exported'")
+        lambda reader: reader.row("SELECT actor, detail FROM audit_log WHERE what = 'exported'")
     )
     assert noted[0] == f"staff:{manager.id}"
     assert salma.id in noted[1]

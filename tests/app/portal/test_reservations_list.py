@@ -101,7 +101,7 @@ async def test_the_export_has_what_the_filters_ask_for_with_what_was_paid(runnin
     assert row[12] == "one two"
     assert row[14:17] == ["300", "500", "MAD"]
     assert row[19] == salma.id
-    noted = await rows(running, "SELECT actor, what, detail FROM security_log ORDER BY seq")
+    noted = await rows(running, "SELECT actor, what, detail FROM audit_log ORDER BY seq")
     assert noted[-1] == (f"staff:{manager.id}", "exported", '{"name":"reservations.csv"}')
 
 

@@ -38,7 +38,7 @@ async def test_a_reservation_is_made_and_announced_with_a_name_alone(running, ho
     _, page, _ = await host.get(path)
     assert "Karim Alaoui" in page
     assert await rows(running, "SELECT type FROM event") == [("reservation.created",)]
-    assert await rows(running, "SELECT 1 FROM letter") == []
+    assert await rows(running, "SELECT 1 FROM email") == []
 
 
 @pytest.mark.parametrize(("ticked", "letters"), [({"letter": "1"}, 1), ({}, 0)])
@@ -46,7 +46,7 @@ async def test_the_letter_goes_out_when_it_is_ticked(running, host, ticked, lett
     form = a_form(customer_email="karim@guest.example", language="ar", **ticked)
     _, _, headers = await host.post(NEW, form)
     assert ("note=entered-letter" in headers["Location"]) is bool(letters)
-    assert await rows(running, "SELECT kind, recipient, language FROM letter") == (
+    assert await rows(running, "SELECT kind, recipient, language FROM email") == (
         [("confirmation", "karim@guest.example", "ar")] * letters
     )
 

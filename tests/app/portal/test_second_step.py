@@ -83,7 +83,7 @@ async def test_a_second_step_is_added_with_the_password_and_a_right_code(running
 
 
 def offered(reader, keyring, staff_id):
-    sql = "SELECT secret FROM second_step WHERE staff_id = :id"
+    sql = "SELECT secret FROM two_factor WHERE staff_id = :id"
     return keyring.unwrap(reader.value(sql, {"id": staff_id}))
 
 

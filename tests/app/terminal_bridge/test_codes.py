@@ -12,7 +12,7 @@ async def test_the_guests_link_is_as_good_as_the_pass_whatever_follows_it(door):
     for ending in ("", "/", "?lang=fr", "#pass", "  "):
         verdict = await door.scan(f"http://10.0.0.7:8080/access/{token}{ending}", arrivals=1)
         assert verdict["admitted"] == 1, ending
-    assert await door.rows("SELECT DISTINCT kind FROM scan") == [("link",)]
+    assert await door.rows("SELECT DISTINCT kind FROM scan_log") == [("link",)]
 
 
 async def test_a_link_of_the_test_environment_opens_no_door(test_door, door):

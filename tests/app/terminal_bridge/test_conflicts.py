@@ -174,9 +174,11 @@ async def test_they_are_in_and_a_conflict_says_what_the_terminal_lacked(door, th
     assert (conflict["kind"], conflict["roleMissing"]) == ("admitted_anyway", "override")
     assert [one["id"] for one in await open_conflicts(there)] == [conflict["id"]]
     assert (await door.now_of(guest)).arrived == 2
-    assert await door.rows("SELECT reason FROM scan") == [("connu de la maison",)]
+    assert await door.rows("SELECT reason FROM scan_log") == [("connu de la maison",)]
 
-    await door.environment.database.write(lambda tx: tx.execute("UPDATE scan SET reason = NULL"))
+    await door.environment.database.write(
+        lambda tx: tx.execute("UPDATE scan_log SET reason = NULL")
+    )
     (forgotten,) = await open_conflicts(there)
     assert (forgotten["kind"], forgotten["roleMissing"]) == ("admitted_anyway", None)
 

@@ -27,7 +27,7 @@ async def test_a_malformed_member_is_named(door, changes, field):
     status, refusal = await door.call("POST", path, GOOD | changes)
 
     assert (status, refusal["code"], refusal["field"]) == (400, "VALIDATION_ERROR", field)
-    assert await door.rows("SELECT * FROM scan") == []
+    assert await door.rows("SELECT * FROM scan_log") == []
 
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b"{", b'{"scanId": NaN}', b'"\xff"', b'{"a":1,"a":1}'])
@@ -56,7 +56,7 @@ async def test_a_body_of_unknown_length_is_cut_off_at_64_kib(door):
 
 
 @pytest.mark.parametrize(
-    "code", ["\u202e7K2M", "=1+1", "<script>", "'; DROP TABLE scan; --", "لا" * 400]
+    "code", ["\u202e7K2M", "=1+1", "<script>", "'; DROP TABLE scan_log; --", "لا" * 400]
 )
 async def test_hostile_texts_are_unknown_codes(door, code):
     assert (await door.scan(code, battery=0.4))["result"] == "unknown_code"

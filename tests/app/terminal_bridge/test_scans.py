@@ -5,7 +5,6 @@ from collections import Counter
 
 import pytest
 
-from appliance.door.scan_log import find_broken_link
 from appliance.reservations.rows import update_reservation
 
 EVENTS = "SELECT type FROM event ORDER BY seq"
@@ -63,7 +62,7 @@ async def test_staff_let_a_guest_in_with_a_reason_and_that_counts_as_passing(
     assert verdict["overrode"] == refused
     assert (await door.now_of(guest)).arrived == 2
     assert await door.rows(EVENTS) == [("reservation.checked_in",)]
-    assert await door.rows("SELECT reason FROM scan ORDER BY seq") == [
+    assert await door.rows("SELECT reason FROM scan_log ORDER BY seq") == [
         (None,), ("connu de la maison",),
     ]  # fmt: skip
 
@@ -74,7 +73,7 @@ async def test_no_reason_lets_in_whom_the_box_does_not_know(door, code):
 
     assert (verdict["colour"], verdict["overridable"]) == ("red", False)
     assert verdict["reservation"] is verdict["firstCheckIn"] is None
-    assert await door.rows("SELECT admitted, reason FROM scan") == [(0, None)]
+    assert await door.rows("SELECT admitted, reason FROM scan_log") == [(0, None)]
 
 
 async def test_the_same_scan_gets_the_same_answer_and_one_record(door):
@@ -89,7 +88,7 @@ async def test_the_same_scan_gets_the_same_answer_and_one_record(door):
     assert again == first
     assert await door.scan("SVC-2222", scanId="one") == first
     assert (await door.now_of(guest)).arrived == 3
-    assert await door.rows("SELECT count(*) FROM scan") == [(2,)]
+    assert await door.rows("SELECT count(*) FROM scan_log") == [(2,)]
 
 
 async def test_the_same_scan_id_of_two_terminals_is_two_scans(door):
@@ -99,7 +98,7 @@ async def test_the_same_scan_id_of_two_terminals_is_two_scans(door):
     verdict = await (await door.other()).scan(text, scanId="one", arrivals=1)
 
     assert verdict["result"] == "party_added"
-    assert await door.rows("SELECT count(*) FROM scan") == [(2,)]
+    assert await door.rows("SELECT count(*) FROM scan_log") == [(2,)]
 
 
 async def test_a_guest_who_was_erased_is_no_longer_named_when_the_scan_is_repeated(door):
@@ -125,7 +124,7 @@ async def test_a_simulated_scan_decides_and_changes_nothing(door):
     real = await door.scan(text, scanId="one")
 
     assert verdict == {**real, "simulated": True}
-    assert await door.rows("SELECT count(*) FROM scan") == [(1,)]
+    assert await door.rows("SELECT count(*) FROM scan_log") == [(1,)]
     assert await door.rows(EVENTS) == [("reservation.checked_in",)]
 
 
@@ -140,8 +139,7 @@ async def test_fifty_scans_of_one_pass_at_once_let_the_party_in_once(door):
     assert Counter(v["result"] for v in verdicts) == {"checked_in": 1, "already_checked_in": 49}
     assert (await door.now_of(guest)).arrived == 4
     assert all(copy == copies[0] for copy in copies)
-    assert await door.rows("SELECT count(*) FROM scan") == [(51,)]
-    assert await door.environment.database.read(find_broken_link) is None
+    assert await door.rows("SELECT count(*) FROM scan_log") == [(51,)]
     assert await door.rows(EVENTS) == [("reservation.checked_in",)]
 
 
@@ -154,14 +152,14 @@ async def test_a_guest_picked_from_the_list_is_checked_in(door):
 
     assert status == 200
     assert (verdict["result"], verdict["admitted"]) == ("checked_in", 2)
-    assert await door.rows("SELECT kind, admitted FROM scan") == [("list", 2)]
+    assert await door.rows("SELECT kind, admitted FROM scan_log") == [("list", 2)]
 
 
 async def test_a_text_that_is_not_ours_is_kept_as_its_hash_with_the_terminals_own_time(door):
     await door.scan("https://secret.example/token", at="2026-11-21T18:59:30+00:00")
 
     ((kind, read_hash, verdict, late),) = await door.rows(
-        "SELECT kind, read_hash, verdict, at - device_at FROM scan"
+        "SELECT kind, read_hash, verdict, at - device_at FROM scan_log"
     )
     assert (kind, len(read_hash), late) == ("other", 32, 30_000)
     assert "secret" not in verdict

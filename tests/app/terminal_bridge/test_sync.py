@@ -7,7 +7,7 @@ from tests.unit.arrivals import add_reservation
 
 REASON = {"reason": "un de plus, vu avec l'hôte"}
 CODE = "SVC-7K2M"
-WRITTEN = "SELECT result, admitted, reason FROM scan"
+WRITTEN = "SELECT result, admitted, reason FROM scan_log"
 
 
 async def test_whom_the_door_let_in_is_in_since_then_and_announced_once(door):
@@ -32,7 +32,7 @@ async def test_both_times_are_kept_the_device_s_own_and_the_corrected_one(door):
     (result,) = await sync(door, scan, sentAt="2026-11-21T17:00:00Z")  # two hours slow
 
     assert result["happenedAt"] == "2026-11-21T18:50:00.000Z"
-    ((device_at, happened_at),) = await door.rows("SELECT device_at, happened_at FROM scan")
+    ((device_at, happened_at),) = await door.rows("SELECT device_at, happened_at FROM scan_log")
     assert (door.clock.now() - device_at, door.clock.now() - happened_at) == (7_800_000, 600_000)
 
 
@@ -105,7 +105,7 @@ async def test_whom_the_door_did_not_let_in_stays_outside(door):
         ("unknown_code", 0, None), ("payment_due", 0, None),
     ]  # fmt: skip
     assert await door.rows("SELECT DISTINCT arrived FROM reservation") == [(0,)]
-    assert await door.rows("SELECT count(*) FROM scan") == [(5,)]
+    assert await door.rows("SELECT count(*) FROM scan_log") == [(5,)]
 
 
 async def test_a_guest_from_the_list_and_one_by_a_code_or_a_first_name_are_let_in(door):
@@ -175,7 +175,7 @@ async def test_whom_staff_let_in_with_a_reason_is_in_and_no_conflict(
     assert (result["admitted"], result["overrode"]) == (admitted, overrode)
     assert result["conflict"] is None
     assert (await door.now_of(guest)).arrived == admitted + inside * guest.guests
-    assert (REASON["reason"],) in await door.rows("SELECT reason FROM scan")
+    assert (REASON["reason"],) in await door.rows("SELECT reason FROM scan_log")
 
 
 @pytest.mark.parametrize("inside", [False, True])
@@ -230,7 +230,7 @@ async def test_a_malformed_scan_is_named_by_its_place_and_nothing_is_recorded(do
     status, refusal = await door.call("POST", "/sync", {"scans": scans})
 
     assert (status, refusal["code"], refusal["field"]) == (400, "VALIDATION_ERROR", field)
-    assert await door.rows("SELECT * FROM scan") == []
+    assert await door.rows("SELECT * FROM scan_log") == []
 
 
 async def test_a_body_over_half_a_mebibyte_is_refused(door):
@@ -302,7 +302,7 @@ async def test_passes_and_named_guests_are_taken_in_whatever_was_typed(door):
     )
 
     assert [result["result"] for result in results[12:]] == ["checked_in"] * 2
-    assert await door.rows("SELECT count(*) FROM scan") == [(14,)]
+    assert await door.rows("SELECT count(*) FROM scan_log") == [(14,)]
 
 
 async def test_whom_a_code_let_in_meanwhile_is_a_conflict_and_not_lost(door):

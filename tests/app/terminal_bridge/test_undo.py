@@ -43,7 +43,7 @@ async def test_later_a_reason_is_needed_and_is_logged(door):
 
     assert status == 200
     assert (await door.now_of(guest)).checked_in_at is None
-    log = await door.rows("SELECT kind, admitted, reason, undoes FROM scan ORDER BY seq")
+    log = await door.rows("SELECT kind, admitted, reason, undoes FROM scan_log ORDER BY seq")
     assert log == [("pass", 2, None, None), ("undo", -2, "mauvaise personne", 1)]
 
 
@@ -206,5 +206,5 @@ async def test_from_the_list_the_latest_check_in_of_a_party_is_taken_back_with_a
     assert (status, verdict["result"], verdict["admitted"]) == (200, "undone", -1)
     assert verdict["reservation"]["arrived"] == (await door.now_of(guest)).arrived == 3
     assert (again, refusal["code"]) == (409, "WRONG_STATE")
-    told = "SELECT kind, reason, admitted FROM scan ORDER BY seq DESC LIMIT 1"
+    told = "SELECT kind, reason, admitted FROM scan_log ORDER BY seq DESC LIMIT 1"
     assert await door.rows(told) == [("undo", "Repartis", -1)]

@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date
 from importlib import resources
-from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -29,7 +28,6 @@ from appliance.core.settings import parse_settings
 from appliance.core.settings_file import settings_example
 from appliance.core.tokens import Keyring
 from appliance.door.guest_pass import GuestPass, decode_passes, encode_pass, parse_access_code
-from appliance.door.scan_log_file import check_export, sign_statement
 from appliance.door.terminals import Terminal
 from appliance.http.request import parse_object
 from appliance.reservations.request import parse_booking
@@ -123,10 +121,6 @@ SAID = {"environment": SIGNING_BRIDGE.environment, "venueTag": SIGNING_BRIDGE.ve
 
 CERTIFICATE = make_authority("Riad Atlas", Names(("riad-atlas.local",), ()), 0).certificate
 BRIDGE = Identity("http://box", keys=((1, "A" * 43),))
-STATEMENT = {"header": {"format": "svc-door-log-v1"}, "count": 0}
-LOG = Path(__file__).parents[2] / "unit" / "door" / "exports" / "sealed.jsonl"
-LOG_HEADER = LOG.read_bytes().partition(b"\n")[0] + b"\n"
-LOG_KEY = SIGNER.public_key().public_bytes_raw()
 VENUE = resources.files("web").joinpath("demo_venue.toml").read_bytes()
 DECODERS = {
     "guest pass": Decoder(of_text(lambda text: list(decode_passes(text))), PASS.encode()),
@@ -166,10 +160,6 @@ DECODERS = {
         lambda raw: SealedReader(io.BytesIO(raw), KEY).finish(), a_backup(), (OperatorError,)
     ),
     "recovery key": Decoder(of_text(parse_recovery_key), KEY.text.encode(), (OperatorError,)),
-    "door log": Decoder(
-        lambda raw: check_export(io.BytesIO(LOG_HEADER + raw), lambda _: [LOG_KEY]),
-        sign_statement(STATEMENT, SIGNER),
-    ),
     "snapshot": Decoder(
         of_json(lambda signed: read_snapshot(signed, BRIDGE)),
         json.dumps({"payload": "{}", "kid": 1, "signature": "A" * 86}).encode(),

@@ -3,8 +3,8 @@
 Each cut happens after a random number of writes, truncations and syncs, also during recovery from
 an earlier cut and during a checkpoint. Syncs fail in a commit, a checkpoint, a shutdown or a start.
 The box then exits, restarts on the same machine, whose page cache still contains what the disk
-lost, works on, and then the power fails. 10,000 cuts and 3,000 failures in `make soak`.
-POWER_CUT_SEED repeats a run.
+lost, works on, and then the power fails, but not while that start empties the log. 10,000 cuts and
+3,000 failures in `make soak`. POWER_CUT_SEED repeats a run.
 """
 
 import asyncio
@@ -64,8 +64,7 @@ async def fail_a_sync(venue):
         if start == MOST_STARTS - 1:
             disk.mend()  # a broken disk is replaced
         refused = venue.refused_starts
-        disk.lose_power_after(draw.randint(0, MOST_CHANGES))
-        await venue.live_until_a_failure(disk)
+        await venue.live_until_a_failure(disk, draw.randint(0, MOST_CHANGES))
         if venue.refused_starts == refused or disk.is_dead:
             break
     venue.files = disk.after_a_cut(draw)
@@ -86,6 +85,8 @@ def test_nothing_acknowledged_is_lost_and_no_table_is_held_twice(vfs, furnished,
     assert facts > cuts
 
 
+# SQLite ignores a checkpoint that fails in a COMMIT and repeats it whole; apsw warns of the error.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("lives", [8, pytest.param(FAILURES, marks=pytest.mark.slow)])
 def test_after_a_sync_that_failed_nothing_acknowledged_is_ever_lost(vfs, furnished, lives):
     seed = a_seed()
@@ -107,16 +108,15 @@ def weaken(connection):
 
 
 def disarm(connection):
-    for name in ("reservation_hold_insert", "reservation_hold_update"):
+    for name in ("hold_insert", "hold_update"):
         connection.execute(f"DROP TRIGGER IF EXISTS {name}")
-    connection.execute("DROP INDEX IF EXISTS reservation_hold")
 
 
 @pytest.mark.parametrize(
     ("live", "changes", "promise"),
     [
         pytest.param(lose_power, {"prepare": weaken}, "I1", id="less than full durability"),
-        pytest.param(fail_a_sync, {"rewrites_log": False}, "I", id="a log that is not rewritten",
+        pytest.param(fail_a_sync, {"empties_log": False}, "I", id="a log that is not emptied",
                      marks=pytest.mark.slow),
         pytest.param(lose_power, {"prepare": disarm}, "I2", id="no trigger and no check"),
     ],

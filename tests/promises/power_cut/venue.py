@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
-from functools import partial
 from itertools import count
 
 import apsw
@@ -17,14 +16,14 @@ from appliance.core.errors import ApiError
 from appliance.core.tokens import Tokens
 from appliance.database.connection import Transaction, configure
 from appliance.database.database import Writer
-from appliance.database.wal import count_missing_frames, raise_watermark, rewrite_frames
+from appliance.database.integrity import empty_log
 from appliance.door.check_in import check_in
 from appliance.door.scan import Reading, Scan
 from appliance.reservations.change import cancel_own
 from appliance.reservations.create import reserve
 from tests.builders import TONIGHT, a_booking, table_id
 from tests.clocks import StoppedClock
-from tests.promises.power_cut.vfs import LOG, NAME, Disk, FilesOnDisk
+from tests.promises.power_cut.vfs import NAME, Disk
 
 TABLES = ("T1", "T2", "T3", "T4", "T5")
 SLOTS = ("19:30", "22:00", None)
@@ -54,10 +53,9 @@ class VenueOnDisk:
     terminal: object
     draw: random.Random
     prepare: Callable = lambda _: None
-    rewrites_log: bool = True  # rewrite the WAL at a start after a failed sync
+    empties_log: bool = True  # at a start after a failed sync
     facts: Facts = field(default_factory=Facts)
     clock: StoppedClock = field(default_factory=lambda: StoppedClock("2026-11-21T19:00:00Z"))
-    marks: list = field(default_factory=list)  # every watermark that was written
     granted_after_failure: int = 0
     refused_starts: int = 0
     failures: int = 0  # disk failures after which the box exited
@@ -69,7 +67,7 @@ class VenueOnDisk:
         connection = None
         try:
             connection = self.open(self.draw.choice((5, 50, 1000)))
-            async with self._writer(connection, disk) as writer:
+            async with self._writer(connection) as writer:
                 while not disk.is_dead:
                     await self._round(writer)
         except apsw.IOError:
@@ -80,12 +78,17 @@ class VenueOnDisk:
                     connection.close(force=True)
         self.files = disk.after_a_cut(self.draw)
 
-    async def live_until_a_failure(self, disk):
-        """Start, and work until a sync fails or the power is cut, which ends the process."""
+    async def live_until_a_failure(self, disk, cut_after=None):
+        """Start, and work until a sync fails, which ends the process.
+
+        With `cut_after`, the power is cut after this number of changes that follow the start.
+        """
         self.vfs.disk = disk
         connection = None
         try:
-            connection = self._start(disk)
+            connection = self._start()
+            if cut_after is not None:
+                disk.lose_power_after(cut_after)
             await self._serve(connection, disk)
         except apsw.Error:
             self.refused_starts += 1
@@ -96,7 +99,7 @@ class VenueOnDisk:
                 with suppress(apsw.Error):
                     connection.close()
 
-    def open(self, autocheckpoint=0):
+    def open(self, autocheckpoint=1000):
         """Open like the box, but with an exclusive lock: the disk has no shared memory."""
         connection = apsw.Connection("live.db", flags=apsw.SQLITE_OPEN_READWRITE, vfs=NAME)
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -105,37 +108,30 @@ class VenueOnDisk:
         self.prepare(connection)
         return connection
 
-    def _start(self, disk):
-        connection = self.open()
-        try:
-            if self.rewrites_log and LOG in disk.files:
-                rewrite_frames(connection, FilesOnDisk(disk).write_again)
-            connection.pragma("user_version")
-        finally:
-            connection.close()
-        return self.open()
+    def _start(self):
+        connection = self.open(self.draw.choice((5, 50, 1000)))
+        if self.empties_log:
+            empty_log(connection)
+        return connection
 
     async def _serve(self, connection, disk):
         broken = []
-        async with self._writer(connection, disk, broken.append) as writer:
+        async with self._writer(connection, broken.append) as writer:
             while not (broken or disk.is_dead):
                 await self._round(writer)
-                if self.draw.random() < 0.1:
-                    writer.run_between(lambda: checkpoint(connection, writer))
             before = len(self.facts)
             for _ in range(ROUNDS_AFTER_A_FAILURE):
                 await self._round(writer)
             self.granted_after_failure += len(self.facts) - before
             self.failures += bool(broken and disk.failed_syncs)
 
-    def _writer(self, connection, disk, on_broken=lambda _: None):
+    def _writer(self, connection, on_broken=lambda _: None):
         zones, tokens = newest_zone_database(), Tokens(self.draw.randbytes)
         return Closing(Writer(
             connection,
             lambda: Transaction(connection, self.clock, zones, tokens),
             on_commit=lambda _: None,
             on_broken=on_broken,
-            on_durable=partial(raise_watermark, connection, FilesOnDisk(disk, self.marks)),
         ))  # fmt: skip
 
     async def _round(self, writer):
@@ -191,35 +187,17 @@ class Closing:
         await self._writer.close()
 
 
-def checkpoint(connection, writer):
-    """Run a checkpoint like appliance/database/wal.py, on the writer's thread."""
-    try:
-        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-    except apsw.IOError as error:
-        writer._loop.call_soon_threadsafe(writer.fail, error)
-
-
 def complaints(venue):
     """Return the broken promises. Reads a copy, so that the venue can continue."""
     venue.vfs.disk = Disk(venue.files)
     connection = venue.open()
     try:
-        return [*_of_the_log(connection, venue), *_of_the_file(connection),
-                *_of_facts(connection, venue.facts), *_of_events(connection),
-                *_of_tables(connection)]  # fmt: skip
+        return [*_of_the_file(connection), *_of_facts(connection, venue.facts),
+                *_of_events(connection), *_of_tables(connection)]  # fmt: skip
     except apsw.CorruptError as error:
         return [f"I7: the file cannot be read: {error}"]
     finally:
         connection.close()
-
-
-def _of_the_log(connection, venue):
-    """Check the WAL: with the latest, any earlier or no watermark, it must not count as damaged."""
-    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-    earlier = venue.draw.choice(venue.marks or [b""])
-    for mark in ((venue.marks or [b""])[-1], earlier, b"", earlier[: venue.draw.randrange(17)]):
-        if count_missing_frames(connection, FilesOnDisk(venue.vfs.disk, [mark])):
-            yield "F9: a box that lost nothing would not be served"
 
 
 def _of_the_file(connection):
@@ -235,6 +213,7 @@ def _of_facts(connection, facts):
         id_: (code, status, arrived, at)
         for id_, code, status, arrived, at in connection.execute(
             "SELECT id, issued_code, status, arrived, checked_in_at FROM reservation"
+            " JOIN booking_request ON reservation_seq = seq"
         )
     }
     for id_, code in facts.granted.items():
@@ -269,3 +248,8 @@ def _of_tables(connection):
     )
     for one, other in twice:
         yield f"I2: {one} and {other} hold one table"
+    wanted = """SELECT seq, date, table_id, starts, ends FROM reservation
+                WHERE status <> 'cancelled' ORDER BY seq"""
+    held = "SELECT reservation_seq, date, table_id, starts, ends FROM hold ORDER BY 1"
+    if list(connection.execute(wanted)) != list(connection.execute(held)):
+        yield "I2: the holds are not those of the reservations"

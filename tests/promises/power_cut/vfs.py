@@ -10,7 +10,6 @@ import random
 import apsw
 
 NAME = "forgetful"
-LOG = "live.db-wal"
 SECTOR = 512
 
 
@@ -102,44 +101,6 @@ class Disk:
     def after_a_cut(self, draw):
         """Return the files that the next start finds."""
         return {name: bytes(file.after_a_cut(draw)) for name, file in self.files.items()}
-
-
-class FilesOnDisk:
-    """WAL and watermark on this disk, in place of `FilesBeside`.
-
-    Each written watermark is appended to `marks`; the last one is read.
-    """
-
-    def __init__(self, disk, marks=()):
-        self._disk, self._marks = disk, marks
-
-    def read_head(self):
-        return self.read_log()[:32]
-
-    def read_log(self):
-        self._look()
-        if LOG not in self._disk.files:
-            raise FileNotFoundError(LOG)
-        return bytes(self._disk.files[LOG].live)
-
-    def read_mark(self):
-        return self._marks[-1]
-
-    def write_mark(self, mark):
-        self._look()
-        self._marks.append(mark)
-
-    def write_again(self):
-        guarded(self._disk.change)
-        file = self._disk.files[LOG]
-        file.write(0, bytes(file.live))
-        guarded(lambda: self._disk.sync(file))
-
-    def _look(self):
-        try:
-            self._disk.look()
-        except PowerIsGone:
-            raise OSError("the power is gone") from None
 
 
 class ForgetfulVFS(apsw.VFS):

@@ -120,9 +120,8 @@ def test_a_kit_that_a_command_shows_or_checks_is_the_printed_one(made, monkeypat
 
 GROW = """
 WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40000)
-INSERT INTO security_log (at, actor, what, detail, hash)
-SELECT :at + i, 'console', 'grown', json_object('note', hex(randomblob(400))),
-    randomblob(32) FROM n
+INSERT INTO audit_log (at, actor, what, detail)
+SELECT :at + i, 'console', 'grown', json_object('note', hex(randomblob(400))) FROM n
 """
 
 
@@ -144,7 +143,7 @@ def test_a_box_larger_than_any_cache_is_sealed_proven_and_restored(made, tmp_pat
     restored = other.database("live")
     assert list_faults(restored) == []
     before = count_rows(live)
-    assert count_rows(restored) == before | {"security_log": before["security_log"] + 1}
+    assert count_rows(restored) == before | {"audit_log": before["audit_log"] + 1}
 
 
 @pytest.mark.parametrize(

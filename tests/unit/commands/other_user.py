@@ -47,7 +47,6 @@ def _import_everything() -> None:
     for module in pkgutil.iter_modules(encodings.__path__, "encodings."):
         with contextlib.suppress(ImportError):  # of other systems
             importlib.import_module(module.name)
-    importlib.import_module("appliance.database.connection").check_pages()
 
 
 def _run(argv: list[str], asked: dict[str, Any]) -> dict[str, Any]:

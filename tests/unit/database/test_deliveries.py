@@ -13,6 +13,7 @@ from appliance.webhooks.deliveries import (
 )
 from appliance.webhooks.delivery_log import DeliveryFilter, count_deliveries, page_deliveries
 from appliance.webhooks.endpoints import register_endpoint
+from tests.unit.arrivals import add_reservation
 
 TYPES = ("reservation.created", "reservation.confirmed", "reservation.checked_in")
 EVENTS, ENDPOINTS = 24, 3
@@ -33,6 +34,8 @@ def write_log(tx, now):
             {"id": f"e{endpoint}", "url": f"https://{endpoint}.example/", "events": "[]",
              "active": 1, "created_at": now, "secret": b"wrapped"},
         )  # fmt: skip
+    for n in range(5):
+        add_reservation(tx, id=f"r{n}", date=f"2026-12-0{n + 1}")
     for n in range(EVENTS):
         event = {"seq": n + 1, "type": TYPES[n % 3], "occurred_at": now + n * MINUTE,
                  "reservation_id": f"r{n % 5}"}  # fmt: skip

@@ -1,138 +1,79 @@
-"""A copy of a database that no cache holds is read back page by page."""
+"""The start of a box on files that a kill or another program left."""
 
-from pathlib import Path
+import subprocess
+import sys
 
-import apsw
 import pytest
 
-from appliance.core.errors import OperatorError
+from appliance.clock import newest_zone_database
+from appliance.core.tokens import Tokens
 from appliance.database.connection import open_connection
-from appliance.database.integrity import copy_database, list_faults, write_copy
-from appliance.database.migrate import PAGE_BYTES
-from appliance.database.wal import wipe
+from appliance.database.database import Database
+from appliance.database.integrity import check_before_serving, list_faults, session
+from appliance.database.migrate import migrate
 
-PAGE = PAGE_BYTES
-MIB = 1 << 20
-ROW = 400  # bytes: some on each page
+ANOTHER_PROGRAM = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+for statement in sys.argv[2:]:
+    print(*connection.execute(statement).fetchall())
+    connection.commit()
+connection.close()
+"""
+ZONES = newest_zone_database()
 
 
-def fill(path: Path, mib: int) -> None:
-    """So much in a table of its own, and of what is deleted again as much."""
+def run_sqlite(path, *statements):
+    """Run statements in another process, with Python's own SQLite. Returns what it printed."""
+    return subprocess.run(
+        [sys.executable, "-c", ANOTHER_PROGRAM, str(path), *statements],
+        capture_output=True, text=True, check=True,
+    ).stdout.split("\n")  # fmt: skip
+
+
+def hire(tx, name):
+    tx.insert("staff", {"id": tx.new_id(), "name": name, "role": "door", "created_at": tx.now})
+
+
+def names(reader):
+    return [name for (name,) in reader.rows("SELECT name FROM staff ORDER BY name")]
+
+
+@pytest.mark.parametrize("left", ["", "VACUUM", "PRAGMA journal_mode = DELETE"])
+async def test_another_sqlite_program_may_write_to_the_files_of_a_stopped_box(path, clock, left):
+    database = Database(path, clock, Tokens(), ZONES)
+    await database.write(hire, "Salma")
+    await database.close()
+
+    run_sqlite(path, "UPDATE staff SET name = 'Salma Idrissi'", *([left] if left else []))
+
+    check_before_serving(path)
+    migrate(path)
+    assert list_faults(path) == []
+    database = Database(path, clock, Tokens(), ZONES)
+    try:
+        await database.write(hire, "Youssef")
+        assert await database.read(names) == ["Salma Idrissi", "Youssef"]
+    finally:
+        await database.close()
+    found = run_sqlite(path, "PRAGMA integrity_check", "SELECT name FROM staff ORDER BY name")
+    assert found[:2] == ["('ok',)", "('Salma Idrissi',) ('Youssef',)"]
+
+
+def test_a_start_keeps_every_commit_of_a_killed_box_and_empties_its_log(path, clock):
     connection = open_connection(path)
-    connection.execute("CREATE TABLE bulk (id INTEGER PRIMARY KEY, content BLOB)")
-    connection.execute(
-        """WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :rows)
-           INSERT INTO bulk SELECT i, CAST('guest ' || i AS BLOB) || randomblob(:row) FROM n""",
-        {"rows": 2 * mib * MIB // ROW, "row": ROW},
-    )
-    connection.execute("DELETE FROM bulk WHERE id % 2")
+    for number in range(5):
+        connection.execute("INSERT INTO heartbeat VALUES (1, ?) ON CONFLICT DO UPDATE SET at = ?",
+                           (number, number))  # fmt: skip
+    files = {each: each.read_bytes() for each in path.parent.glob("live.db*")}
     connection.close()
+    for each, content in files.items():
+        each.write_bytes(content)
+    log = path.with_name("live.db-wal")
+    assert log.stat().st_size
 
+    check_before_serving(path)
 
-def list_unfit_pages(path: Path) -> list[int]:
-    """The pages whose checksum does not fit, read past SQLite."""
-    content = path.read_bytes()
-    connection = open_connection(path, writable=False)
-    try:
-        return [
-            at // PAGE + 1
-            for at in range(0, len(content), PAGE)
-            if not connection.execute("SELECT verify_checksum(?)", (content[at : at + PAGE],)).get
-        ]
-    finally:
-        connection.close()
-
-
-def count_bulk(path: Path) -> tuple[int, int]:
-    connection = open_connection(path, writable=False)
-    try:
-        count, total = next(connection.execute("SELECT count(*), total(id) FROM bulk"))
-        return int(count), int(total)
-    finally:
-        connection.close()
-
-
-@pytest.mark.parametrize(
-    "mib", [1, pytest.param(40, marks=pytest.mark.slow)]
-)  # the caches hold 8 of who reads, 32 of who writes
-def test_each_page_of_a_copy_has_its_checksum(path, tmp_path, mib):
-    fill(path, mib)
-    copy = tmp_path / "copy.db"
-
-    copy_database(path, copy)
-
-    assert mib * MIB < copy.stat().st_size < 1.5 * mib * MIB + 2 * MIB, "what was deleted is in it"
-    assert list_unfit_pages(copy) == []
-    assert list_faults(copy) == []
-    assert count_bulk(copy) == count_bulk(path)
-    assert copy.stat().st_mode & 0o777 == 0o600
-    assert sorted(path.name for path in tmp_path.glob("copy*")) == ["copy.db"]
-
-
-def change_byte(path: Path, page: int) -> None:
-    with path.open("r+b") as file:
-        file.seek((page - 1) * PAGE + PAGE // 2)
-        changed = file.read(1)[0] ^ 1
-        file.seek(-1, 1)
-        file.write(bytes([changed]))
-
-
-def test_wiping_leaves_each_page_its_checksum(path):
-    fill(path, 4)
-    before = count_bulk(path)
-
-    assert wipe(path)
-
-    assert path.stat().st_size < 6 * MIB
-    assert list_unfit_pages(path) == []
-    assert count_bulk(path) == before
-
-
-def test_who_writes_meanwhile_is_not_held_up_and_not_in_the_copy(path, tmp_path):
-    fill(path, 4)
-    before = count_bulk(path)
-    reading, writing = open_connection(path, writable=False), open_connection(path)
-    writing.set_busy_timeout(0)
-    steps: list[int] = []
-
-    def write() -> bool:
-        steps.append(len(steps))
-        writing.execute("DELETE FROM bulk WHERE id = (SELECT max(id) FROM bulk)")
-        return False
-
-    reading.set_progress_handler(write, 2000)
-    try:
-        write_copy(reading, tmp_path / "copy.db")
-    finally:
-        reading.close()
-        writing.close()
-
-    assert len(steps) > 1, "nothing was written meanwhile"
-    assert count_bulk(tmp_path / "copy.db") == before
-    assert count_bulk(path)[0] == before[0] - len(steps)
-
-
-@pytest.mark.parametrize("from_the_end", [50, None], ids=["a row's page", "the schema's page"])
-def test_of_a_damaged_database_no_copy_is_made(path, tmp_path, from_the_end):
-    fill(path, 1)
-    page = path.stat().st_size // PAGE - from_the_end if from_the_end else 1
-    change_byte(path, page)
-
-    with pytest.raises(OperatorError, match=r"live\.db is damaged"):
-        copy_database(path, tmp_path / "copy.db")
-
-    assert list(tmp_path.glob("copy*")) == []
-
-
-def test_without_room_nothing_is_left(path, tmp_path, monkeypatch):
-    fill(path, 1)
-
-    class Full(apsw.Connection):
-        def backup(self, *_of):
-            raise apsw.FullError("database or disk is full")
-
-    monkeypatch.setattr("appliance.database.integrity.apsw.Connection", Full)
-    with pytest.raises(OSError, match=r"not enough space for a copy of live\.db"):
-        copy_database(path, tmp_path / "copy.db")
-
-    assert list(tmp_path.glob("copy*")) == []
+    assert not log.exists() or not log.stat().st_size
+    with session(path, clock, Tokens(), ZONES) as tx:
+        assert tx.value("SELECT at FROM heartbeat") == 4

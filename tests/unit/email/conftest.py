@@ -15,6 +15,7 @@ from appliance.email.smtp import SmtpSender
 from appliance.email.worker import EmailWorker
 from appliance.environment import Environment, Links
 from appliance.reservations.email_queue import find_email, queue_email
+from appliance.reservations.rows import insert_reservation
 from tests.builders import table_id
 from tests.clocks import StoppedClock
 from tests.conftest import MASTER_KEY, furnished_template
@@ -71,7 +72,7 @@ def a_reservation(tx, **changes):
         "access_code": tx.tokens.new_access_code(), "pass_id": tx.tokens.random_bytes(8),
         "link_expires_at": tx.now + 10**9, "created_at": tx.now, "updated_at": tx.now,
     } | changes  # fmt: skip
-    tx.insert("reservation", values)
+    insert_reservation(tx, values)
     return values["id"]
 
 

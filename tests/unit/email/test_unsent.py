@@ -51,7 +51,7 @@ async def test_an_erased_recipient_is_written_to_no_more(
     mailbox.refuse("deferred")
     letter_id = await a_letter()
     await email_worker.send_now(letter_id)
-    await environment.database.write(lambda tx: tx.execute("UPDATE letter SET recipient = NULL"))
+    await environment.database.write(lambda tx: tx.execute("UPDATE email SET recipient = NULL"))
     mailbox.accept()
     await pass_time(email_worker, clock, MINUTE)
 

@@ -11,7 +11,7 @@ from datetime import date, timedelta
 import pytest
 
 from appliance.database.database import Database
-from appliance.database.integrity import copy_database
+from appliance.database.vacuum import copy_database
 from appliance.jobs.nightly import Retention
 from appliance.privacy import (
     LIST,
@@ -54,10 +54,9 @@ def live_through(tx, reservation_id):
     add_history(tx, reservation_id, "amended", "staff:1", why=f"for {NAME}")
     terminal = {"id": tx.new_id(), "name": "Porte", "created_at": tx.now}
     tx.insert("terminal", terminal)
-    tx.insert("scan", {"scan_id": "s-1", "terminal_id": terminal["id"], "at": tx.now,
+    tx.insert("scan_log", {"scan_id": "s-1", "terminal_id": terminal["id"], "at": tx.now,
                        "kind": "code", "reservation_id": reservation_id, "result": "checked_in",
-                       "admitted": 2, "reason": f"zqxreason {NAME}", "verdict": "{}",
-                       "hash": b"h" * 32})  # fmt: skip
+                       "admitted": 2, "reason": f"zqxreason {NAME}", "verdict": "{}"})  # fmt: skip
     endpoint_id = tx.new_id()
     tx.insert("endpoint", {"id": endpoint_id, "url": "https://p.example/hook", "events": "[]",
                            "active": 1, "created_at": tx.now, "secret": b"s"})  # fmt: skip

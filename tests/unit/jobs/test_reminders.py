@@ -24,7 +24,7 @@ class Guests(World):
             lambda reader: [
                 row[0]
                 for row in reader.rows(
-                    "SELECT reservation_id FROM letter WHERE kind = 'reminder' ORDER BY id"
+                    "SELECT reservation_id FROM email WHERE kind = 'reminder' ORDER BY id"
                 )
             ]
         )
@@ -100,12 +100,12 @@ async def test_who_cancelled_has_no_address_or_came_is_not_reminded(world):
 @pytest.mark.parametrize(("outcome", "reminded"), [("skipped", False), ("sent", True)])
 async def test_who_is_left_to_the_partner_is_left_to_the_partner(world, outcome, reminded):
     id_ = await world.book()
-    await world.database.write(
-        lambda tx: tx.execute(
-            "UPDATE reservation SET source = 'partner', email_outcome = :o WHERE id = :id",
-            {"id": id_, "o": outcome},
-        )
-    )
+
+    def book_by_partner(tx):
+        tx.execute("UPDATE reservation SET source = 'partner' WHERE id = :id", {"id": id_})
+        tx.execute("UPDATE booking_request SET email_outcome = :outcome", {"outcome": outcome})
+
+    await world.database.write(book_by_partner)
 
     assert (world.next_due() == DUE) is reminded
 

@@ -170,7 +170,7 @@ async def test_sessions_that_are_over_and_guesses_of_yesterday_are_forgotten(wor
     await world.forget()
 
     assert world.count("session") == world.count("session", "created_at % 2000 = 1000") == 1
-    assert world.count("sign_in_failure") == 2
+    assert world.count("staff_sign_in_failure") == 2
     assert world.count("staff") == 3
     commits = world.database.commits
     await world.forget()

@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from appliance.reservations.rows import Hold
 from appliance.reservations.search import find_availability
 from appliance.venue.model import Slot, Table, interval
 
@@ -24,18 +25,22 @@ def find(holds, slot, *, bookable=True):
 
 def test_a_table_that_cannot_be_booked_is_not_available_and_blocked_by_nobody():
     assert find([], DINNER, bookable=False) == (False, None)
-    assert find([("T1", 0, 2880, "manual")], DINNER, bookable=False) == (False, None)
+    assert find([Hold("T1", 0, 2880, "manual", 1)], DINNER, bookable=False) == (False, None)
 
 
 HOLDS = st.lists(
     st.tuples(st.sampled_from(["T1", "T2"]), st.integers(0, 50), st.integers(1, 20),
-              st.sampled_from(SOURCES)).map(lambda h: (h[0], h[1] * 30, (h[1] + h[2]) * 30, h[3]))
+              st.sampled_from(SOURCES))
+    .map(lambda h: Hold(h[0], h[1] * 30, (h[1] + h[2]) * 30, h[3], 1))
 )  # fmt: skip
 
 
 @given(HOLDS, st.none() | st.sampled_from([DINNER, LATE]))
 def test_the_source_is_that_of_the_first_hold_that_shares_a_minute(holds, slot):
     wanted = set(range(*interval(slot, ENDS_AT)))
-    sharing = [h[3] for h in holds if h[0] == "T1" and wanted & set(range(h[1], h[2]))]
+    sharing = [
+        hold.source for hold in holds
+        if hold.table_id == "T1" and wanted & set(range(hold.starts, hold.ends))
+    ]  # fmt: skip
 
     assert find(holds, slot) == (not sharing, sharing[0] if sharing else None)

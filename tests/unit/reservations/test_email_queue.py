@@ -73,7 +73,7 @@ async def test_a_clock_that_was_set_back_holds_no_letter_back(box, letter_id):
 
 
 def letters(box):
-    return read(box, "SELECT kind, recipient, language FROM letter ORDER BY id")
+    return read(box, "SELECT kind, recipient, language FROM email ORDER BY id")
 
 
 async def a_request(box):
@@ -119,8 +119,8 @@ async def test_a_cancellation_is_told_to_whom_the_box_has_written_and_to_nobody_
 async def test_a_partner_that_writes_itself_is_left_to_it(box):
     write = box.live.database.write
     id_ = await a_request(box)
-    sql = "UPDATE reservation SET source = 'partner', email_outcome = 'skipped' WHERE id = :id"
-    await execute(box, sql, id=id_)
+    await execute(box, "UPDATE reservation SET source = 'partner' WHERE id = :id", id=id_)
+    await execute(box, "UPDATE booking_request SET email_outcome = 'skipped'")
 
     await write(accept, id_, actor="staff:1")
     await write(cancel, id_, actor="staff:1")
@@ -134,7 +134,7 @@ async def test_letters_of_the_test_environment_are_kept(box):
 
     await write(email_guest, id_, "reminder")
 
-    assert box.test.database.peek(lambda tx: tx.value("SELECT state FROM letter")) == "kept"
+    assert box.test.database.peek(lambda tx: tx.value("SELECT state FROM email")) == "kept"
 
 
 async def test_the_same_news_twice_at_once_is_one_letter(box):

@@ -92,7 +92,7 @@ async def test_a_secret_is_stored_wrapped_and_a_recovery_code_hashed(house):
     codes = await house.add()
 
     def everything(reader):
-        tables = ("second_step", "recovery_code", "security_log")
+        tables = ("two_factor", "staff_recovery_code", "audit_log")
         return repr([list(reader.rows(f"SELECT * FROM {name}")) for name in tables])  # noqa: S608
 
     stored = await house.live.database.read(everything)
@@ -182,7 +182,7 @@ async def test_what_is_removed_leaves_no_trace_but_in_the_log(house):
 
     assert await house.do(remove_two_factor, house.id) is False
     assert (await house.noted()).count("second_step_removed") == 1
-    for table in ("second_step", "spent_step", "recovery_code", "asked_code"):
+    for table in ("two_factor", "staff_spent_step", "staff_recovery_code", "staff_asked_code"):
         sql = f"SELECT count(*) FROM {table}"  # noqa: S608 - named above
         assert await house.live.database.read(lambda tx, sql=sql: tx.value(sql)) == 0
     with pytest.raises(NotFound):

@@ -13,7 +13,7 @@ async def test_with_the_box_in_reach_the_box_decides(bridge, door):
     answer = await bridge.desk(text)
 
     assert (answer.colour, answer.result, answer.party) == ("green", "checked_in", "1/2")
-    assert await door.rows("SELECT result FROM scan") == [("checked_in",)]
+    assert await door.rows("SELECT result FROM scan_log") == [("checked_in",)]
     assert await bridge.desk.spool.list_open(1) == []
 
 
@@ -34,7 +34,7 @@ async def test_out_of_reach_it_decides_remembers_over_a_restart_and_brings_all_i
     assert not await bridge.reach()
     bridge.client.is_cut = False
     assert await bridge.reach()
-    assert [row[0] for row in await door.rows("SELECT result FROM scan ORDER BY seq")] == [
+    assert [row[0] for row in await door.rows("SELECT result FROM scan_log ORDER BY seq")] == [
         "checked_in", "checked_in", "checked_in", "already_checked_in", "already_checked_in"
     ]  # fmt: skip
     assert bridge.desk.is_online
@@ -54,7 +54,7 @@ async def test_a_party_comes_in_one_by_one_whoever_decides(bridge, door):
 
     assert [a.party for a in (online, *apart)] == ["1/3", "2/3", "3/3", "3/3"]
     assert [a.colour for a in apart] == ["green", "green", "amber"]
-    admitted = await door.rows("SELECT admitted FROM scan ORDER BY seq")
+    admitted = await door.rows("SELECT admitted FROM scan_log ORDER BY seq")
     assert [row[0] for row in admitted] == [1, 1, 1, 0]
     assert (await door.now_of(guest)).arrived == 3
 
@@ -70,7 +70,7 @@ async def test_a_scan_whose_answer_was_lost_is_brought_under_the_same_id(bridge,
     assert not await bridge.reach()
     bridge.client.answers_get_lost = False
     assert await bridge.reach()
-    assert await door.rows("SELECT result, admitted FROM scan") == [("checked_in", 1)]
+    assert await door.rows("SELECT result, admitted FROM scan_log") == [("checked_in", 1)]
     assert (await door.now_of(guest)).arrived == 1
 
 
@@ -86,7 +86,7 @@ async def test_a_verdict_that_no_crash_let_be_shown_is_given_at_the_next_showing
     answer = await bridge.desk(text)
 
     assert answer.result == "checked_in"
-    assert len(await door.rows("SELECT 1 FROM scan")) == 1
+    assert len(await door.rows("SELECT 1 FROM scan_log")) == 1
     assert (await bridge.desk(text)).result == "already_checked_in"
 
 
@@ -99,10 +99,10 @@ async def test_the_box_decides_again_only_when_it_has_heard_of_everything(bridge
 
     assert not await bridge.desk.go_online()
     await bridge.desk(await door.pass_of(second))
-    assert await door.rows("SELECT 1 FROM scan") == []
+    assert await door.rows("SELECT 1 FROM scan_log") == []
 
     assert await bridge.reach()
-    assert len(await door.rows("SELECT 1 FROM scan")) == 2
+    assert len(await door.rows("SELECT 1 FROM scan_log")) == 2
 
 
 async def test_a_wrong_clock_is_corrected_for_scans_before_the_first_contact(bridge, door):
@@ -117,7 +117,7 @@ async def test_a_wrong_clock_is_corrected_for_scans_before_the_first_contact(bri
     await bridge.desk(text)
 
     assert await bridge.reach()
-    rows = await door.rows("SELECT happened_at FROM scan")
+    rows = await door.rows("SELECT happened_at FROM scan_log")
     assert rows == [(true_time,)]
 
 

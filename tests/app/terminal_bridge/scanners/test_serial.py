@@ -29,7 +29,7 @@ async def test_a_scan_is_decided_and_its_colour_drives_the_relay(box, door, scan
         assert await scanner.received(1) == RED[0]
 
     assert (await door.now_of(guest)).arrived == 1
-    assert await door.rows("SELECT result, terminal_id FROM scan ORDER BY seq") == [
+    assert await door.rows("SELECT result, terminal_id FROM scan_log ORDER BY seq") == [
         ("checked_in", door.terminal_id), ("unknown_code", door.terminal_id)
     ]  # fmt: skip
 
@@ -72,7 +72,7 @@ async def test_a_scanner_that_is_unplugged_and_plugged_in_again_reads_on(
         scanner.send(await door.pass_of(second) + "\r")
         assert await scanner.received(4) == OPEN
 
-    assert [row[0] for row in await door.rows("SELECT result FROM scan")] == ["checked_in"] * 2
+    assert [row[0] for row in await door.rows("SELECT result FROM scan_log")] == ["checked_in"] * 2
 
 
 async def test_garbage_is_dropped_told_in_the_state_and_never_decided(
@@ -86,7 +86,7 @@ async def test_garbage_is_dropped_told_in_the_state_and_never_decided(
         scanner.send(await door.pass_of(await door.guest()) + "\r")
         assert await scanner.received(4) == OPEN
 
-    assert await door.rows("SELECT result FROM scan") == [("checked_in",)]
+    assert await door.rows("SELECT result FROM scan_log") == [("checked_in",)]
 
 
 async def test_the_trouble_of_a_reader_is_noted_for_the_doctor_while_it_lasts(

@@ -106,11 +106,11 @@ async def test_the_same_code_within_three_seconds_is_one_scan_and_its_line_says_
         assert [answer.split()[:2] for answer in answers] == [
             ["GREEN", "checked_in"], [word, "checked_in"], [word, "checked_in"]
         ]  # fmt: skip
-        assert len(await door.rows("SELECT 1 FROM scan")) == 1
+        assert len(await door.rows("SELECT 1 FROM scan_log")) == 1
         clock.advance(3.1)
         assert (await say(connection, f"{text}\n")).startswith("AMBER already_checked_in ")
 
-    assert len(await door.rows("SELECT 1 FROM scan")) == 2
+    assert len(await door.rows("SELECT 1 FROM scan_log")) == 2
 
 
 async def test_of_one_code_on_two_lines_at_once_one_opens(box, door, port):
