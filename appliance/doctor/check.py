@@ -134,7 +134,8 @@ def ask_health(url: str) -> int | None:
         with opener.open(url, timeout=_HEALTH_DEADLINE) as response:
             return int(response.status)
     except urllib.error.HTTPError as error:
-        return error.code
+        with error:
+            return error.code
     except (OSError, http.client.HTTPException):
         return None
 

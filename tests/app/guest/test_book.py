@@ -66,6 +66,18 @@ async def test_each_reservation_mode_has_its_status_and_letter(
     assert await rows(world, "SELECT kind, recipient FROM email") == [(kind, "youssef@example.org")]
 
 
+@pytest.mark.parametrize(
+    ("typed", "stored"),
+    [("a@café.ma", "a@café.ma"), ("a@موقع.المغرب ", "a@موقع.المغرب"),
+     ("\u200ehe\u0301le\u0300ne@example.org\u00a0", "hélène@example.org")],
+)  # fmt: skip
+async def test_an_address_in_any_script_is_taken_and_written_to(world, guest, typed, stored):
+    answer = await send(guest, a_form(await token_of(world, guest), email=typed))
+
+    assert answer.status == 303
+    assert await rows(world, "SELECT recipient FROM letter") == [(stored,)]
+
+
 async def test_a_double_tap_books_once(world, guest):
     form = a_form(await token_of(world, guest))
     answers = await asyncio.gather(*(send(guest, form) for _ in range(5)))
