@@ -239,15 +239,16 @@ def conditions(context: CheckContext) -> Check:
     if not found:
         return Check.of("conditions")
     is_failing = any(alert.name == "unwritten_outcomes" for alert in found)
-    noted = tuple(map(describe, found))
+    noted = tuple(describe(alert, detailed=True) for alert in found)
     return Check.of("conditions_active", "fail" if is_failing else "warn", noted=noted)
 
 
-def describe(alert: Alert) -> Sentence:
+def describe(alert: Alert, *, detailed: bool = False) -> Sentence:
     """Return the alert as a sentence.
 
-    In English, if the message has no placeholders, uses the alert's stored detail instead.
+    If `detailed` is true, the alert's stored detail, which is for operators, replaces a message
+    without placeholders in English.
     """
     message = MESSAGES.get(alert.name, "%(detail)s")
     values = {"detail": alert.detail.rstrip("."), "subject": alert.subject}
-    return Sentence(message, values, "" if "%(" in message else values["detail"])
+    return Sentence(message, values, values["detail"] if detailed and "%(" not in message else "")

@@ -276,7 +276,7 @@ def _offer(reader: Reader, typed: Mapping[str, str], guests: int | None) -> dict
         slot = ""
     guests = guests or _usual_guests(reader, typed.get("table"))
     chosen = next((offered for offered in slots if offered.start == slot), None)
-    found = read_availability(reader, day, chosen, closed=not slot)
+    found = read_availability(reader, day, chosen, closed=not slot or day < tonight)
     free = [one.table for one in found if one.available]
     return {
         "day": day,
@@ -286,7 +286,9 @@ def _offer(reader: Reader, typed: Mapping[str, str], guests: int | None) -> dict
         "guests": guests,
         "tables": free,
         "one_fits": any(table.seats(guests) for table in free),
+        "has_tables": any(one.table.bookable for one in found),
         "closing": find_closing(reader, day.isoformat()),
+        "is_past": day < tonight,
         "slot_has_ended": has_ended(chosen, day, venue, zone, reader.now),
     }
 

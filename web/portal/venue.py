@@ -21,7 +21,6 @@ from appliance.core.errors import (
     InvalidDate,
     InvalidJson,
     NotFound,
-    ValidationError,
     field_invalid,
 )
 from appliance.core.text import fold
@@ -68,7 +67,14 @@ from web.portal.box import steps_of
 from web.portal.cookies import BOX
 from web.portal.forms import FORM, Form
 from web.portal.guard import id_of
-from web.portal.responses import REFUSED, language_of, portal_page, refusal_text, see_other
+from web.portal.responses import (
+    REFUSED,
+    faults_of,
+    language_of,
+    portal_page,
+    refusal_text,
+    see_other,
+)
 
 _WEEK = (1, 2, 3, 4, 5, 6, 0)  # starts with Monday; 0 is Sunday
 _TYPES = ("standard", "vip", "booth", "bar", "terrace")
@@ -100,10 +106,12 @@ def _list_page(
     """
     language = language_of(request)
     faults = [
-        (line, typed, fault.field, refusal_text(fault, language))
+        (
+            line,
+            typed,
+            [(fault.field, refusal_text(fault, language)) for fault in faults_of(invalid)],
+        )
         for line, typed, invalid in found.faults
-        for fault in (invalid, *invalid.others)
-        if isinstance(fault, ValidationError)
     ]
     values = {"text": text, "found": found, "faults": faults, "encoding": encoding}
     return portal_page(request, "portal/venue/preview.html", values, status)
@@ -245,7 +253,7 @@ async def close(request: web.Request, form: Form) -> web.Response:
 async def reopen(request: web.Request, _form: Form) -> web.Response:
     """`POST …/closings/{id}/remove`: delete a closing, which makes its days bookable again."""
     await request[ENVIRONMENT].database.write(open_days, id_of(request))
-    return see_other(request, "/venue/closings", "saved")
+    return see_other(request, "/venue/closings", "reopened")
 
 
 async def show_rules(request: web.Request) -> web.Response:
@@ -276,7 +284,8 @@ async def show_rules(request: web.Request) -> web.Response:
 async def save_rules(request: web.Request, form: Form) -> web.Response:
     """`POST …/rules`: save the venue's name, status, booking rules, times and address."""
     edited = form.fill(request[ENVIRONMENT].database.peek(get_venue))
-    edited = replace(edited, slug=edited.slug or _make_slug(edited.name))
+    slug, currency = edited.slug or _make_slug(edited.name), edited.currency.upper()
+    edited = replace(edited, slug=slug, currency=currency)
     await _write(request, edit_venue, form.text("seen", 64), edited)
     return see_other(request, "/venue/rules", "saved")
 
