@@ -1,6 +1,7 @@
 """The box's connection to its relay: it comes back by itself, and says when it cannot."""
 
 import asyncio
+import socket
 from dataclasses import replace
 from functools import partial
 
@@ -98,13 +99,11 @@ async def test_a_relay_that_does_not_answer_is_told_until_it_does(
     joined, monkeypatch, accepts, unused_tcp_port_factory
 ):
     joined.start()
-    silent = await asyncio.start_server(lambda *_: asyncio.sleep(0), HERE, 0)
-    port = silent.sockets[0].getsockname()[1] if accepts else unused_tcp_port_factory()
-    with monkeypatch.context() as hasty:
+    with socket.create_server((HERE, 0)) as silent, monkeypatch.context() as hasty:
+        port = silent.getsockname()[1] if accepts else unused_tcp_port_factory()
         hasty.setattr("web.relay.line._CONNECT_SECONDS", 0.05)
         joined.change(replace(joined.offer, port=port))
         await joined.until_alerts(("relay_away", HERE))
-    silent.close()
 
     joined.change(joined.offer)
 
