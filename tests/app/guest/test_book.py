@@ -75,7 +75,7 @@ async def test_an_address_in_any_script_is_taken_and_written_to(world, guest, ty
     answer = await send(guest, a_form(await token_of(world, guest), email=typed))
 
     assert answer.status == 303
-    assert await rows(world, "SELECT recipient FROM letter") == [(stored,)]
+    assert await rows(world, "SELECT recipient FROM email") == [(stored,)]
 
 
 async def test_a_double_tap_books_once(world, guest):
@@ -182,6 +182,14 @@ async def test_an_hour_that_has_begun_is_neither_offered_nor_booked(world, guest
     assert 'value="19:30" required disabled' in html
     assert answer.status == 409
     assert await reservations(world) == []
+
+
+KEPT = with_settings(booking={"enabled": True}, retention={"contact_days": 77})
+
+
+@pytest.mark.parametrize("settings", [KEPT], ids=["77"])
+async def test_the_page_says_for_how_many_days_contacts_are_kept(guest, settings):
+    assert "77" in await (await guest.get("/book")).text()
 
 
 async def test_a_closing_day_says_so(world, guest):
