@@ -64,6 +64,7 @@ async def be_killed(folder, seed, rounds, until, starts, make_box=MortalBox):
         return found, {"kills": kills, "lost": world.history.lost_calls(), **world.history.count()}
 
 
+@pytest.mark.process
 async def test_what_was_acknowledged_survives_ten_kills(tmp_path):
     seed = int(os.environ.get("KILL_SEED", random.randrange(10**6)))
 

@@ -11,6 +11,7 @@ from appliance.core.ssh import key_file
 from appliance.relay import relay_file
 from tests.app.relay.relay_world import CALLER, HERE, Answering, header_of
 from tests.conftest import opened_box
+from tests.waiting import until
 from web.relay import client
 from web.relay.client import RelayClient
 
@@ -38,9 +39,7 @@ class Joined:
         await self.relay.until(lambda: {name for name, _ in self.alerts()} == set(names))
 
     async def until_reached(self):
-        async with asyncio.timeout(30):
-            while not await self.is_reached():  # noqa: ASYNC110 - no hook for tests
-                await asyncio.sleep(0.01)
+        await until(self.is_reached)
 
     async def is_reached(self):
         try:
