@@ -229,6 +229,7 @@ async def open_guest_pages(box, page):
     claims = [f"/claim-guest/{keyring.claim_token(one.id)}" for one in (coming, requested)]
     await page.goto(claims[0])
     await page.click("form button")
+    await page.wait_for_selector("main a[href*='/access/']")
     return (
         *(f"/access/{token}" for token in tokens), claims[1], f"{claims[0]}/cancel", "/me",
         f"/me/{coming.id}", f"/me/{coming.id}/cancel", "/book", "/book?date=2026-11-22",

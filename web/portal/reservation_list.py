@@ -29,6 +29,7 @@ from web.portal.reservation_form import SOURCE_WORDS, STATUS_WORDS
 from web.portal.responses import REFUSED, language_of, portal_page, send_file
 
 _PAGE = 50
+_TEXT_MAX = 200
 _UNASKED = {"page", "note", "lang"}  # query parameters that are no filters
 _WAITING_MAX = 30
 _BATCH = 500
@@ -77,7 +78,7 @@ def _read_wanted(request: web.Request, tonight: date) -> Wanted:
         last,
         tuple(status for status in STATUSES if status in form.all("status")),
         tuple(source for source in SOURCES if source in form.all("source")),
-        form.text("q"),
+        " ".join(request.query.get("q", "").split())[:_TEXT_MAX],
         next((order for order in orders if order == form.text("order")), orders[0]),
     )
 

@@ -184,6 +184,14 @@ async def test_an_hour_that_has_begun_is_neither_offered_nor_booked(world, guest
     assert await reservations(world) == []
 
 
+KEPT = with_settings(booking={"enabled": True}, retention={"contact_days": 77})
+
+
+@pytest.mark.parametrize("settings", [KEPT], ids=["77"])
+async def test_the_page_says_for_how_many_days_contacts_are_kept(guest, settings):
+    assert "77" in await (await guest.get("/book")).text()
+
+
 async def test_a_closing_day_says_so(world, guest):
     await world.database.write(
         lambda tx: tx.insert(

@@ -75,7 +75,7 @@ async def test_pages_of_fifty_and_past_the_end_the_last_one(running, host):
 @pytest.mark.parametrize(
     ("query", "status"),
     [("page=0", 200), ("page=x", 200), ("page=99999999", 200), ("page=²", 200), ("order=no", 200),
-     ("q=%00", 400), ("status=nonsense", 200), ("from=tomorrow", 400), ("to=2026-02-30", 400),
+     ("q=%00", 200), ("status=nonsense", 200), ("from=tomorrow", 400), ("to=2026-02-30", 400),
      ("from=2026-12-02&to=2026-12-01", 400)],
 )  # fmt: skip
 async def test_an_address_that_makes_no_sense_harms_nothing(running, host, query, status):

@@ -396,3 +396,16 @@ async def test_policies_are_saved_with_pairs_of_the_houses_own(running, manager)
     empty = await rules_form(manager)
     await manager.post("/portal/venue/rules/policies", empty)
     assert (await running.call("GET", "/v1/venue"))[1]["policies"] is None
+
+
+async def test_a_slot_that_ends_when_it_begins_is_refused_at_its_end(running, manager):
+    form = {"name": "Matin", "start": "06:00", "end": "06:00", "days": "1"}
+    status, page, _ = await manager.post("/portal/venue/slots", form)
+    assert (status, 'id="refused-end"' in page) == (400, True)
+    assert "06:00" not in await slots_of(running)
+
+
+async def test_a_currency_may_be_typed_in_small_letters(running, manager):
+    form = await rules_form(manager, currency="eur")
+    assert (await manager.post("/portal/venue/rules", form))[0] == 303
+    assert (await running.live.database.read(get_venue)).currency == "EUR"
