@@ -51,6 +51,7 @@ def secrets_in(path, name):
 
 
 @pytest.mark.slow
+@pytest.mark.process
 @pytest.mark.parametrize("part", range(PARTS))
 def test_nothing_secret_is_in_the_repository(part):
     listed = subprocess.run(
