@@ -241,6 +241,19 @@ class MethodNotAllowed(ApiError): ...
 class TableTaken(ApiError): ...
 
 
+class NotChangeable(ApiError): ...
+
+
+class ChangedSince(ApiError):
+    """The reservation has changed since the partner read it."""
+
+
+class HoldExpired(ApiError): ...
+
+
+class TooManyHolds(ApiError): ...
+
+
 class TableNotBookable(ApiError): ...
 
 

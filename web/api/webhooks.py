@@ -15,7 +15,7 @@ from appliance.http.request import (
     read_object,
     recheck_authorisation,
 )
-from appliance.outbox import EVENT_TYPES
+from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
 from appliance.webhooks import delivery_log, endpoints
 from appliance.webhooks.deliveries import STATES
 from web.api import schemas
@@ -40,7 +40,9 @@ async def list_webhooks(request: web.Request) -> web.Response:
         for endpoint in found
         if active is None or endpoint.active == (active == "true")
     ]
-    return answer(schemas.WebhookEndpointList(items=items, events=EVENT_TYPES))
+    return answer(
+        schemas.WebhookEndpointList(items=items, events=EVENT_TYPES, optional_events=EXTRA_TYPES)
+    )
 
 
 async def create_webhook(request: web.Request) -> web.Response:
