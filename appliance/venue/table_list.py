@@ -65,7 +65,7 @@ def _rows(text: str) -> Iterator[tuple[int, str, list[str]]]:
     A quoted cell may contain separators and line breaks. Each row has a separator of its own,
     because people paste rows from different places, unless Excel's line `sep=` names one for all.
     """
-    lines = text.split("\n")
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     named = _SEPARATOR.fullmatch(lines[0].strip())
     line = 1 if named else 0
     while line < len(lines):
