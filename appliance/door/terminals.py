@@ -120,7 +120,7 @@ def check_terminal(name: str, role: str) -> str:
 def _check_name_is_free(tx: Transaction, name: str, but: str = "") -> None:
     """Raise ValidationError if an active terminal has that name. The one with id `but` may."""
     if fold(name) in _names_in_use(tx, but):
-        raise field_invalid("name", "name_taken")
+        raise field_invalid("name", "another terminal already has this name.")
 
 
 def _names_in_use(tx: Transaction, but: str = "") -> set[str]:

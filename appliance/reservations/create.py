@@ -50,8 +50,8 @@ def grant(
 ) -> Issued:  # fmt: skip
     """Insert a reservation and queue the event `reservation.created`.
 
-    Return the reservation's id, its access code and when the guest's link expires. Raises the errors
-    of `check_place`. `columns` contains values for other columns of `reservation` and
+    Return the reservation's id, its access code and when the guest's link expires. Raises the
+    errors of `check_place`. `columns` contains values for other columns of `reservation` and
     `booking_request`.
     """
     place, is_by_staff = booking.place, source == "manual"

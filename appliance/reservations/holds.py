@@ -243,7 +243,9 @@ def take_hold(tx: Transaction, key: ApiKey, hold_id: str, place: Place) -> None:
     if (set(json.loads(row[0])), *row[1:]) != (
         set(place.table_ids), place.date.isoformat(), place.slot,
     ):  # fmt: skip
-        raise field_invalid("holdId", "other_hold")
+        raise field_invalid(
+            "holdId", "it holds other tables, another date or another slot; send the same ones."
+        )
     _release(tx, "id = :id", id=hold_id)
 
 

@@ -89,7 +89,7 @@ def parse_booking(body: Mapping[str, Any]) -> Booking:
     more, hold_id = parse_more_tables(body.get("additionalTableIds")), body.get("holdId")
     check_different((table_id, *more))
     if hold_id is not None and parse_uuid(hold_id) is None:
-        raise field_invalid("holdId", "uuid")
+        raise field_invalid("holdId", "a UUID expected.")
     return Booking(
         table_id, day, slot, guests, name, email, phone, notes, external_ref, key,
         notify is not False, language, more, parse_uuid(hold_id),
@@ -145,10 +145,7 @@ def parse_change(body: Mapping[str, Any]) -> ChangeRequest:
     notify = _parse_notify(body)
     if "additionalTableIds" in body:
         wanted["more_table_ids"] = parse_more_tables(body["additionalTableIds"])
-    for member in body:
-        if member not in CHANGE_MEMBERS:
-            allowed = ", ".join(CHANGE_MEMBERS)
-            raise field_invalid(member[:_NAME_SHOWN], "unknown_member", allowed=allowed)
+    check_members(body, CHANGE_MEMBERS)
     return ChangeRequest(wanted, key, notify)
 
 
@@ -164,12 +161,24 @@ def parse_hold(body: Mapping[str, Any]) -> tuple[Place, int]:
         raise InvalidTable(field="tableIds")
     check_different(table_ids, "tableIds")
     if type(seconds) is not int or not 1 <= seconds <= HOLD_SECONDS_MAX:
-        raise field_invalid("seconds", "whole_number", largest=HOLD_SECONDS_MAX)
-    for member in body:
-        if member not in HOLD_MEMBERS:
-            allowed = ", ".join(HOLD_MEMBERS)
-            raise field_invalid(member[:_NAME_SHOWN], "unknown_member", allowed=allowed)
+        raise field_invalid(
+            "seconds", "a whole number from 1 to {largest}.", largest=HOLD_SECONDS_MAX
+        )
+    check_members(body, HOLD_MEMBERS)
     return Place(table_ids, day, slot, guests), seconds
+
+
+def check_members(body: Mapping[str, Any], allowed: Sequence[str]) -> None:
+    """Raise ValidationError for a member that is not in `allowed`.
+
+    A misspelt member must not be ignored where a body changes or sends something.
+    """
+    for name in body:
+        if name not in allowed:
+            raise field_invalid(
+                name[:_NAME_SHOWN], "unknown member; expected: {allowed}.",
+                allowed=", ".join(allowed),
+            )  # fmt: skip
 
 
 def _parse_day(value: object) -> date:
@@ -198,14 +207,14 @@ def parse_more_tables(value: object, field: str = "additionalTableIds") -> tuple
     if value is None:
         return ()
     if not isinstance(value, list) or len(value) > GROUP_MAX:
-        raise field_invalid(field, "table_list", largest=GROUP_MAX)
+        raise field_invalid(field, "a list of at most {largest} table ids.", largest=GROUP_MAX)
     return tuple(_parse_table(each, f"{field}[{n}]") for n, each in enumerate(value))
 
 
 def check_different(table_ids: Sequence[str], field: str = "additionalTableIds") -> None:
     """Raise ValidationError for `field` if a table is named twice."""
     if len(set(table_ids)) < len(table_ids):
-        raise field_invalid(field, "table_twice")
+        raise field_invalid(field, "a table is named twice; name each table once.")
 
 
 def _parse_guests(value: object) -> int:
@@ -223,7 +232,7 @@ def _parse_key(value: object) -> str:
 def _parse_notify(body: Mapping[str, Any]) -> bool | None:
     notify = body.get("notifyCustomer")
     if notify is not None and not isinstance(notify, bool):
-        raise field_invalid("notifyCustomer", "true_or_false")
+        raise field_invalid("notifyCustomer", "true or false expected.")
     return notify
 
 
@@ -236,7 +245,7 @@ def _check_rest(
         _check_phone(phone, "customer.phone")
     language: str | None = customer.get("language")
     if language is not None and language not in LANGUAGES:
-        raise field_invalid("customer.language", "language")
+        raise field_invalid("customer.language", "fr, en or ar expected.")
     return language
 
 
@@ -297,13 +306,15 @@ def check_customer(name: str | None, email: str | None, phone: str | None, prefi
 def _check_phone(phone: object, field: str) -> None:
     """Raise ValidationError for `field` unless `phone` is None or a phone number."""
     if phone is not None and not (isinstance(phone, str) and is_phone(phone)):
-        raise field_invalid(field, "phone", longest=PHONE_MAX)
+        raise field_invalid(
+            field, "6 to 20 digits expected, in at most {longest} characters.", longest=PHONE_MAX
+        )
 
 
 def _optional_text(value: Any, field: str, longest: int) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise field_invalid(field, "text")
+        raise field_invalid(field, "text expected.")
     check_length(value, field, longest)
     return value or None

@@ -69,7 +69,7 @@ def close_days(
     closing = Closing(tx.new_id(), first.isoformat(), last.isoformat(), reason)
     present = list_closings(tx)
     if any(one.first <= closing.last and closing.first <= one.last for one in present):
-        raise field_invalid("first", "days_closed")
+        raise field_invalid("first", "one of these days is already closed: see the list above.")
     clashes = _new_clashes(tx, accepted, closings=[*present, closing])
     if clashes:
         return clashes
@@ -247,7 +247,7 @@ def remove_table(tx: Transaction, table_id: str, seen: str) -> None:
     table = get_table(tx, table_id)
     _check_seen(table, seen)
     if table_id in list_used_tables(tx):
-        raise field_invalid("number", "table_used")
+        raise field_invalid("number", "this table has reservations; make it unbookable instead.")
     tx.execute("DELETE FROM venue_table WHERE id = :id", {"id": table_id})
     _store_order(tx, [other.id for other in list_tables(tx)])
 

@@ -266,7 +266,7 @@ async def test_a_phone_that_lost_its_pairing_says_what_it_keeps_and_brings_it_wh
     await phone.page.wait_for_selector("#pair-problem:not([hidden])")
     assert await door.are_in(guest, 0)
 
-    offered = await door.environment.database.write(offer_pairing, "Porte 1", "override")
+    offered = await door.environment.database.write(offer_pairing, "Porte 2", "override")
     await phone.pair(offered.secret)
     await phone.is_synced()
 

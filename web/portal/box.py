@@ -18,6 +18,7 @@ from appliance.core.email_addresses import clean_email, is_email
 from appliance.core.errors import ChangedMeanwhile, OperatorError, ValidationError, field_invalid
 from appliance.core.files import atomic_write
 from appliance.core.i18n import Language
+from appliance.core.i18n import mark as _
 from appliance.core.network import host_exists
 from appliance.core.settings import RANGES, Settings, parse_settings, read_settings
 from appliance.core.settings_file import change_settings
@@ -156,7 +157,7 @@ async def send_test_email(request: web.Request, form: Form) -> web.StreamRespons
     """`POST /portal/box/test-letter`: send a test email with the saved settings."""
     recipient, language = clean_email(form.text("recipient", 254)), language_of(request)
     if not is_email(recipient):
-        raise field_invalid("recipient", "email")
+        raise field_invalid("recipient", "please give an email address.")
     venue = (await request[LIVE].database.read(get_venue)).name
     subject = language.gettext("Test email from %(venue)s", venue=" ".join(venue.split()))
     text = language.gettext("This box can send emails. There is nothing more to do.")
@@ -337,9 +338,19 @@ def _field_error_of(changes: Iterable[str], failure: str) -> ValidationError:
     """Find the setting that the message `failure` names, and return an error for its field."""
     wrong = next((name for name in changes if failure.startswith(f"{name} is ")), None)
     if wrong is None:
-        return field_invalid("settings", "settings_file")
-    rules = {"server.app_url": "app_url", "mail.sender": "mail_sender"}
-    return field_invalid(wrong.partition(".")[2], rules.get(wrong, "allowed_value"))
+        return field_invalid(
+            "settings",
+            "please give a settings.toml that the box can change: ask the person who installed it.",
+        )
+    rules = {
+        "server.app_url": _(
+            "please give a whole address without a path, such as https://box.example.com."
+        ),
+        "mail.sender": _("please give the email address that emails come from."),
+    }
+    return field_invalid(
+        wrong.partition(".")[2], rules.get(wrong, _("please give an allowed value."))
+    )
 
 
 async def steps_of(request: web.Request, *, always: bool = False) -> list[tuple[str, bool]]:

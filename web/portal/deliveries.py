@@ -88,7 +88,7 @@ def _read_filter(form: Form, zone: tzinfo) -> DeliveryFilter:
     """
     since, until = _instant(form, "from", zone), _instant(form, "to", zone, days=1)
     if since is not None and until is not None and until <= since:
-        raise field_invalid("to", "last_day")
+        raise field_invalid("to", "the last day must not be before the first.")
     return DeliveryFilter(
         endpoint_id=_endpoint_id(form),
         state=form.one_of("state", ("", *STATES)) or None,
@@ -101,7 +101,7 @@ def _read_filter(form: Form, zone: tzinfo) -> DeliveryFilter:
 def _endpoint_id(form: Form) -> str | None:
     text = form.text("endpoint")
     if text and parse_uuid(text) is None:
-        raise field_invalid("endpoint", "of_list")
+        raise field_invalid("endpoint", "please give one of the list.")
     return parse_uuid(text)
 
 
@@ -248,7 +248,7 @@ async def replay_many(request: web.Request, form: Form) -> web.Response:
     database = request[ENVIRONMENT].database
     selection = _read_selection(form, database.peek(find_zone))
     if selection is None:
-        raise field_invalid("endpoint", "of_list")
+        raise field_invalid("endpoint", "please give one of the list.")
     replayed = await replay_selected(database, selection)
     query = {"endpoint": selection.endpoint_id, "replayed": str(replayed)}
     return see_other(request, str(URL("/integrations/replay").with_query(query)))
@@ -263,7 +263,7 @@ def _read_selection(form: Form, zone: tzinfo) -> Selection | None:
     endpoint_id, which = _endpoint_id(form), form.one_of("which", ("", *_WHICH)) or "dead"
     first, last = (_instant(form, name, zone, "%Y-%m-%dT%H:%M") for name in ("from", "until"))
     if first is not None and last is not None and last <= first:
-        raise field_invalid("until", "end_after_start")
+        raise field_invalid("until", "the end must be after the start.")
     if endpoint_id is None:
         return None
     return Selection(endpoint_id, _WHICH[which], first or 0, _FOREVER if last is None else last)

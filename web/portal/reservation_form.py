@@ -234,14 +234,14 @@ def _read_booking(form: Form, language: str) -> Booking:
     if day is None:
         faults.add(InvalidDate(field="date"))
     if not slot:
-        faults.add(field_invalid("slot", "a_time"))
+        faults.add(field_invalid("slot", "please give a time."))
     elif slot != _WHOLE and not is_slot(slot):
         faults.add(InvalidSlot(field="slot"))
     if table_id is None:
         faults.add(InvalidTable(field="table"))
     guest = faults.read(read_guest, form)
     if form.checked("letter") and not form.typed()["customer_email"].strip():
-        faults.add(field_invalid("letter", "email"))
+        faults.add(field_invalid("letter", "please give an email address."))
     faults.raise_all()
     assert day is not None  # noqa: S101 - for mypy
     assert table_id is not None  # noqa: S101

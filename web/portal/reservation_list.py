@@ -89,7 +89,7 @@ def _find_fault(wanted: Wanted) -> ApiError | None:
         if text and parse_date(text) is None:
             return InvalidDate(field=name)
     if wanted.first and wanted.last and wanted.first > wanted.last:
-        return field_invalid("to", "last_day")
+        return field_invalid("to", "the last day must not be before the first.")
     return None
 
 

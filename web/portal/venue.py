@@ -148,10 +148,10 @@ def _read_list(form: Form) -> tuple[str, str]:
         try:
             decoded, name = decode_file(raw)
         except ValueError:
-            raise field_invalid("file", "text_file") from None
+            raise field_invalid("file", "this file is not text: save the sheet as CSV.") from None
         text, encoding = Form({"file": decoded}).lines("file", _LIST_MAX), ENCODINGS[name]
     if not text:
-        raise field_invalid("list", "a_line")
+        raise field_invalid("list", "please give at least one line.")
     return text, encoding
 
 
@@ -245,7 +245,7 @@ async def close(request: web.Request, form: Form) -> web.Response:
     if first is None or last is None:
         raise InvalidDate(field="first")
     if last < first:
-        raise field_invalid("last", "last_day")
+        raise field_invalid("last", "the last day must not be before the first.")
     reason = form.text("reason", NAME_MAX)
     return await _save_or_ask(request, "/venue/closings", close_days, first, last, reason)
 
@@ -407,10 +407,10 @@ def _read_others(form: Form) -> dict[str, Any]:
     for line in filter(str.strip, form.lines("others").split("\n")):
         name, _, text = (part.strip() for part in line.partition(":"))
         if not name or not text or name in {*found, *_KNOWN}:
-            raise field_invalid("others", "name_and_value")
+            raise field_invalid("others", "please give “name: value” on each line.")
         found[name] = _read_value(text)
     if len(found) > _PAIRS_MAX:
-        raise field_invalid("others", "lines_at_most", most=_PAIRS_MAX)
+        raise field_invalid("others", "please give at most {most} lines.", most=_PAIRS_MAX)
     return found
 
 
