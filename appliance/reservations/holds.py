@@ -126,12 +126,12 @@ class Hold(NamedTuple):
     `reservation_seq` is None for a hold without a reservation.
     """
 
-    date: str
     table_id: str
     starts: int
     ends: int
     source: str
     reservation_seq: int | None
+    date: str = ""
 
 
 def list_holds(reader: Reader, first: str, last: str | None = None) -> list[Hold]:
@@ -139,7 +139,7 @@ def list_holds(reader: Reader, first: str, last: str | None = None) -> list[Hold
 
     Those of the oldest reservation come first.
     """
-    sql = f"""SELECT date, table_id, starts, ends, source, reservation_seq FROM hold
+    sql = f"""SELECT table_id, starts, ends, source, reservation_seq, date FROM hold
               WHERE date BETWEEN :first AND :last AND {_IS_OPEN}
               ORDER BY reservation_seq"""  # noqa: S608
     days = {"first": first, "last": last or first, "now": reader.now}
