@@ -1,6 +1,7 @@
 """Reservations: statuses, row data, times and deadlines (interface, sections 2.5 and 3)."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -9,12 +10,14 @@ from appliance.core.phone_numbers import searched_numbers
 from appliance.core.text import fold
 from appliance.database.connection import Reader
 from appliance.venue.model import (
+    DAY_MINUTES,
     evening_end,
     evening_hours,
     find_zone,
     get_venue,
     list_slots,
     minute_of,
+    minutes,
 )
 
 STATUSES = ("requested", "confirmed", "completed", "pending", "partial", "cancelled", "declined")
@@ -93,6 +96,7 @@ class Reservation:
     vip: int
     table_number: str
     group: str | None = None
+    cancelled_by: str | None = None
 
     @property
     def tables(self) -> list[tuple[str, str]]:
@@ -163,6 +167,24 @@ def hours_of(reader: Reader, reservation: Reservation) -> tuple[int, int] | None
         return reservation.starts, reservation.ends
     day, ends_at = date.fromisoformat(reservation.date), get_venue(reader).evening_ends_at
     return evening_hours(list_slots(reader), day, ends_at)
+
+
+def find_instants(reader: Reader, reservations: Iterable[Reservation]) -> list[tuple[int, int]]:
+    """Return when each reservation starts and ends, in ms since 1970.
+
+    A reservation for the whole evening lasts as `hours_of` says, or from midnight to the evening's
+    end if it has no slots.
+    """
+    slots, zone = list_slots(reader), find_zone(reader)
+    ends_at = get_venue(reader).evening_ends_at
+    found = []
+    for each in reservations:
+        day, hours = date.fromisoformat(each.date), (each.starts, each.ends)
+        if each.slot is None:
+            whole = (0, DAY_MINUTES + minutes(ends_at))
+            hours = evening_hours(slots, day, ends_at) or whole
+        found.append((minute_of(day, hours[0], zone), minute_of(day, hours[1], zone)))
+    return found
 
 
 def cancel_deadline(reader: Reader, reservation: Reservation, hours: int) -> int:

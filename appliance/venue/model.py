@@ -262,12 +262,12 @@ def may_be_booked(day: date, first: date) -> bool:
     return first <= day <= first + timedelta(days=BOOKING_HORIZON_DAYS)
 
 
-@lru_cache(maxsize=2048)
 def instant(day: date, clock_time: str, zone: ZoneInfo) -> int:
     """Return the timestamp (ms since 1970) for a date and `HH:MM` in the time zone `zone`."""
     return minute_of(day, minutes(clock_time), zone)
 
 
+@lru_cache(maxsize=4096)
 def minute_of(day: date, offset: int, zone: ZoneInfo) -> int:
     """Return the timestamp (ms since 1970) for `offset` minutes after 00:00 on `day`.
 
