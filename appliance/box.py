@@ -124,15 +124,11 @@ def heartbeat_job(database: Database) -> Job:
     """Return the job that writes a heartbeat once a day, and soon after something was stored."""
 
     def next_due(reader: Reader) -> int:
-        sql = """SELECT max(at) FROM (
-                     SELECT * FROM (SELECT at FROM scan_log ORDER BY seq DESC LIMIT 1) UNION ALL
-                     SELECT * FROM (SELECT at FROM history ORDER BY seq DESC LIMIT 1))
-                 WHERE at <= :now"""
-        newest = reader.value(sql, {"now": reader.now}) or 0
-        stored = find_heartbeat(reader) or 0
-        if stored > reader.now:  # a time server set the clock back
+        newest = reader.value("SELECT at FROM history ORDER BY seq DESC LIMIT 1") or 0
+        stored, now = find_heartbeat(reader) or 0, reader.now
+        if stored > now:  # a time server set the clock back
             return 0
-        return stored + (MINUTE_MS if newest > stored else DAY_MS)
+        return stored + (MINUTE_MS if stored < newest <= now else DAY_MS)
 
     async def run() -> None:
         await database.write(write_heartbeat)

@@ -76,7 +76,7 @@ async def a_sender(
             await environment.database.write(
                 register_endpoint, environment.keyring, url, ("reservation.created",)
             )
-        outside = make_dependencies(settings.webhooks)
+        outside = make_dependencies(settings.webhooks, box.clock)
         outside = dataclasses.replace(outside, budgets=budgets or outside.budgets)
         sender = Sender(environment, Dispatcher(environment, outside))
         try:

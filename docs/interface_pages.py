@@ -8,6 +8,7 @@ from typing import Any
 from pages import as_json, code, page, plain, sentence, table
 
 from appliance.core.errors import ApiError
+from appliance.core.i18n import load_languages
 from appliance.door.verdict import COLOURS, OVERRIDABLE, FirstCheckIn, Seen, Verdict, phrase
 from appliance.environment import path_prefix
 from appliance.outbox import EVENT_TYPES
@@ -135,9 +136,10 @@ def refusals(kind: type[ApiError] = ApiError) -> Iterator[type[ApiError]]:
 
 
 def error_table(kinds: Iterable[type[ApiError]]) -> str:
-    ordered = sorted(kinds, key=lambda kind: (kind.status, kind.code, kind.english))
+    ordered = sorted(kinds, key=lambda kind: (kind.status, kind.code, kind.text))
+    french = load_languages().get("fr").plain
     rows = dict.fromkeys(
-        (str(kind.status), code(kind.code), plain(kind.english), plain(kind.french))
+        (str(kind.status), code(kind.code), plain(kind.text), plain(french(kind.text)))
         for kind in ordered
     )
     return table(("HTTP", "code", "English", "French"), rows)

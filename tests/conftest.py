@@ -38,7 +38,7 @@ hypothesis.settings.load_profile("venuebox")
 watch_event_loops()
 gc.set_threshold(50_000, 20, 50)  # a run makes much and keeps most of it
 
-pytest_plugins = ["tests.tiers"]
+pytest_plugins = ["tests.tiers", "tests.machine"]
 
 
 @dataclass

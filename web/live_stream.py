@@ -36,11 +36,11 @@ async def stream_changes(request: web.Request) -> web.StreamResponse:
     refused = []
     pages = request.query.getall("page", [])
     if not 0 < len(pages) <= _PAGES_MAX:
-        raise field_invalid("page", "allowed_value")
+        raise field_invalid("page", "please give an allowed value.")
     for text in pages:
         found = _PAGE.fullmatch(text)
         if found is None:
-            raise field_invalid("page", "allowed_value")
+            raise field_invalid("page", "please give an allowed value.")
         name, environment, shows, after = found.groups()
         box = request.app[BOX]
         chosen = box.test if environment == "test" else box.live

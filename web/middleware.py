@@ -2,12 +2,12 @@
 
 import asyncio
 import re
+import socket
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from ipaddress import ip_address
-from socket import gethostname
 from urllib.parse import urlsplit
 from uuid import uuid4
 from weakref import WeakValueDictionary
@@ -121,7 +121,7 @@ class Hosts:
         `slug` returns the venue's slug, because the box is also called `<slug>.local`.
         """
         own = (urlsplit(address).hostname or "" for address in addresses)
-        machine = gethostname()
+        machine = socket.gethostname()
         known = ("localhost", machine, f"{machine}.local", *own, *names)
         self._names = {name.lower() for name in known if name}
         self._slug = slug

@@ -20,7 +20,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from appliance.clock import BoxClock, format_instant
-from appliance.core.errors import MalformedRequest, NotFound, ValidationError, field_invalid
+from appliance.core.errors import MalformedRequest, NotFound, field_invalid, not_among
 from appliance.core.tokens import Tokens
 from appliance.environment import Environment
 from appliance.http.rate_limit import RateLimit
@@ -175,9 +175,7 @@ class Sandbox:
         token = self._token_of(request)
         receiver, after = self._find(token), request.query.get("after", "0")
         if not _is_number(after):
-            raise ValidationError(
-                field="after", rule_fr="after : nombre attendu.", rule="after: number expected."
-            )
+            raise field_invalid("after", "number expected.")
         if wants_page(request):
             page = f"{request[ENVIRONMENT].prefix}#{token}"
             return web.Response(status=303, headers={"Location": page})
@@ -201,7 +199,7 @@ class Sandbox:
         receiver = self._find(self._token_of(request))
         mode = (await read_object(request)).get("mode")
         if not isinstance(mode, str) or mode not in MODES:
-            raise field_invalid("mode", "among", allowed=", ".join(MODES))
+            raise not_among("mode", MODES)
         receiver.mode = mode
         return answer({"mode": mode})
 

@@ -63,7 +63,8 @@ class Language:
 
         Consoles and email headers use this text.
         """
-        return _plain_message(self.words, message) % values
+        text = _plain_message(self.words, message)
+        return text % values if values else text
 
     def ngettext(self, one: str, many: str, count: int, /, **values: object) -> str:
         """Translate the message in its plural form for `count`.

@@ -54,6 +54,25 @@ def is_public(url: str) -> bool:
         return "." in host and not host.endswith(_LOCAL_ENDINGS)
 
 
+_DNS_SECONDS = 3.0
+_NOT_FOUND = {socket.EAI_NONAME, socket.EAI_NODATA}
+
+
+async def host_exists(host: str) -> bool:
+    """Whether DNS knows the host name. True if it does not answer within 3 s, or is not reached."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(_DNS_SECONDS):
+            await loop.getaddrinfo(host, None)
+    except socket.gaierror as error:
+        return error.errno not in _NOT_FOUND
+    except UnicodeError:  # the name is no host name
+        return False
+    except TimeoutError:
+        return True
+    return True
+
+
 # Addresses outside the local network. They are reserved for documentation, so no machine uses them.
 REMOTE_ADDRESSES = ("192.0.2.1", "2001:db8::1")
 

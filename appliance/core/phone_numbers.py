@@ -6,6 +6,7 @@ The library behind it, Google's libphonenumber, is imported only where a number 
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from babel.core import get_global
@@ -115,10 +116,9 @@ def contains(typed: str | None, numbers: Iterable[str], query: str) -> bool:
 
     `numbers` are the numbers in E.164 that were found in `typed`.
     """
-    wanted = _variants(query)
-    return bool(wanted) and any(
-        digits in known for known in searched_numbers(typed, numbers) for digits in wanted
-    )
+    if not (wanted := _variants(query)):
+        return False
+    return any(digits in known for known in searched_numbers(typed, numbers) for digits in wanted)
 
 
 def ends_or_equals(typed: str | None, numbers: Iterable[str], query: str) -> bool:
@@ -126,7 +126,9 @@ def ends_or_equals(typed: str | None, numbers: Iterable[str], query: str) -> boo
 
     A whole number may lack the country code, which is not assumed to be the venue's.
     """
-    known, digits = _whole(typed, numbers), _read_query(query)
+    if not (digits := _read_query(query)):
+        return False
+    known = _whole(typed, numbers)
     if len(digits) == LAST_DIGITS:
         return any(number.endswith(digits) for number in known)
     return any(_equals(number, digits) for number in known for digits in _variants(query))
@@ -170,6 +172,7 @@ def searched_numbers(typed: str | None, numbers: Iterable[str]) -> list[str]:
     return [*numbers, _digits(typed or "")]
 
 
+@lru_cache(maxsize=64)
 def _read_query(query: str) -> str:
     """Return the digits of `query` if it looks like all or part of a phone number, else `""`."""
     plain = fold(query).strip()
@@ -178,7 +181,8 @@ def _read_query(query: str) -> str:
     return digits if is_number and len(digits) >= _SEARCHED_MIN else ""
 
 
-def _variants(query: str) -> set[str]:
+@lru_cache(maxsize=64)  # each query is compared with many numbers
+def _variants(query: str) -> frozenset[str]:
     """Return the digits of a number that is searched for, also without its zeros.
 
     These are the zeros in front, and one after a country code, as in `+212 06…`. The same rules are
@@ -189,7 +193,7 @@ def _variants(query: str) -> set[str]:
     found = {digits, plain}
     if fold(query).strip().startswith(("+", "00")) or len(plain) >= _WITH_TRUNK_ZERO:
         found |= {plain[:n] + plain[n + 1 :] for n in (1, 2, 3) if plain[n : n + 1] == "0"}
-    return {one for one in found if len(one) >= _SEARCHED_MIN}
+    return frozenset(one for one in found if len(one) >= _SEARCHED_MIN)
 
 
 def _digits(text: str) -> str:

@@ -23,12 +23,13 @@ def fold(text: str) -> str:
     Removes case, accents, vowel signs and invisible characters, and unifies apostrophes, dashes,
     digits and letters that people use interchangeably (folding.json).
     """
+    if text.isascii():  # fast path, because most names are ASCII and thousands are compared at once
+        return text.lower().replace("`", "'")
     alike, _ = _lists()
-    if not text.isascii():
-        # Some apostrophes are accents on a space, and would be lost in the next step.
-        parts = unicodedata.normalize("NFKD", text.translate(alike))
-        text = "".join(c for c in parts if unicodedata.category(c) not in _MARKS)
-    return text.lower().translate(alike)
+    # Some apostrophes are accents on a space, and would be lost by the normalisation.
+    parts = unicodedata.normalize("NFKD", text.translate(alike))
+    letters = "".join(c for c in parts if unicodedata.category(c) not in _MARKS)
+    return letters.lower().translate(alike)
 
 
 def words(text: str) -> list[str]:

@@ -311,6 +311,7 @@ CREATE TABLE pairing (
     code_hash BLOB NOT NULL UNIQUE,  -- of the eight digits that may be typed instead
     terminal_name TEXT NOT NULL,
     role TEXT NOT NULL CHECK (role = 'scan' OR role = 'search' OR role = 'override'),
+    offered_by TEXT NOT NULL,        -- the actor to whom the audit log ascribes the pairing
     expires_at INTEGER NOT NULL,
     tries INTEGER NOT NULL DEFAULT 0,  -- wrong digits: five close the digits, never the link
     used_at INTEGER
@@ -474,7 +475,7 @@ CREATE TABLE setup (
     closed INTEGER NOT NULL CHECK (closed IN (0, 1)),
     link_hash BLOB,                  -- SHA-256 of the one-time link's secret; null once used
     link_expires_at INTEGER,
-    steps TEXT NOT NULL DEFAULT '[]' -- JSON: the steps that were done or left for later
+    steps_hidden INTEGER NOT NULL DEFAULT 0 CHECK (steps_hidden IN (0, 1))
 ) STRICT;
 
 -- Who did what to keys, doors, people and sessions. Rows are never changed.

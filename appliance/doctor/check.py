@@ -2,15 +2,13 @@
 
 import http.client
 import os
-import tomllib
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 import apsw
 
@@ -19,6 +17,7 @@ from appliance.clock import Clock, ZoneDatabase, format_instant, kernel_is_synch
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.i18n import Language, isolate
+from appliance.core.i18n import mark as _
 from appliance.core.network import has_way_out
 from appliance.core.settings import Settings
 from appliance.core.tokens import EnvironmentName
@@ -37,12 +36,83 @@ NGINX = (
 Status = Literal["ok", "warn", "fail"]
 _RANK = ("ok", "warn", "fail")
 
-_TABLE = tomllib.loads(
-    resources.files("appliance.doctor").joinpath("findings.toml").read_text("utf-8")
-)
-# Alert messages by alert name.
-MESSAGES: Mapping[str, str] = _TABLE.pop("alerts")
-FINDINGS: Mapping[str, Mapping[str, str]] = _TABLE
+# Alert messages by alert name. The alert fills %(subject)s and %(detail)s.
+MESSAGES: Mapping[str, str] = {
+    "box_offline": _("the box has no internet, webhooks wait"),
+    "unwritten_outcomes": _("results of deliveries cannot be written"),
+    "endpoint_failing": _("a webhook endpoint does not answer"),
+    "endpoint_blocked": _("the address of a webhook endpoint is not allowed"),
+    "receiver_clock": _("a partner's clock differs from the box's"),
+    "no_backup": _("a backup could not be made"),
+    "backup_target": _("the copies of the backups elsewhere are not safe"),
+    "database_damaged": _("a database is damaged"),
+    "recovery_key_replaced": _(
+        "a new recovery kit must be printed, because the key of the old one was lost"
+    ),
+    "mail_settings": _("no email is sent before the mail settings are corrected"),
+    "mail_unreachable": _("emails wait: the mail server does not answer"),
+    "acme_dns": _(
+        "the authority found no usable DNS record of %(subject)s, so it issued no "
+        "certificate (%(detail)s)"
+    ),
+    "acme_unreached": _(
+        "the authority did not reach this box under the name %(subject)s, so it issued no "
+        "certificate (%(detail)s)"
+    ),
+    "acme_caa": _(
+        "a CAA record forbids the authority to issue a certificate for %(subject)s (%(detail)s)"
+    ),
+    "acme_rate_limited": _(
+        "the authority accepts no more orders for %(subject)s at the moment (%(detail)s)"
+    ),
+    "acme_account": _(
+        "the authority does not accept the account that ordered a certificate for "
+        "%(subject)s (%(detail)s)"
+    ),
+    "acme_refused": _("the authority issued no certificate for %(subject)s (%(detail)s)"),
+    "acme_no_answer": _(
+        "the authority that issues the certificate for %(subject)s does not answer (%(detail)s)"
+    ),
+    "acme_dns_hook": _(
+        "the program acme.dns_hook failed while a certificate for %(subject)s was ordered "
+        "(%(detail)s)"
+    ),
+    "acme_unusable": _("the new certificate for %(subject)s cannot be used (%(detail)s)"),
+    "reader_trouble": _("a scanner does not work: %(detail)s"),
+    "address_unreachable": _(
+        "guests and partners do not reach the box at %(subject)s: the portal shows the "
+        "reason under “The box”"
+    ),
+    "proxy_unknown": _(
+        "requests come from a proxy or tunnel at %(subject)s that is not configured, so "
+        "everyone behind it counts as one caller: if it is yours, write %(detail)s under "
+        "[server] in settings.toml and restart the box"
+    ),
+    "proxy_says_nothing": _(
+        "the proxy at %(subject)s is configured, but does not pass on the client’s address"
+        " and whether it used https: it has to send X-Forwarded-For and X-Forwarded-Proto "
+        "(nginx: %(detail)s)"
+    ),
+    "relay_away": _(
+        "the relay %(detail)s does not answer, so guests and partners outside cannot reach"
+        " the box: the box keeps trying"
+    ),
+    "relay_revoked": _(
+        "the relay %(detail)s does not accept the key of this box, so guests and partners "
+        "outside cannot reach it: send the key, which the portal shows under “How guests "
+        "and partners reach you”, to whoever runs the relay"
+    ),
+    "relay_other_key": _(
+        "another machine answers at the address of the relay %(detail)s, so the box does "
+        "not connect: ask who runs the relay whether its key was changed"
+    ),
+    "relay_taken": _(
+        "the relay %(detail)s does not give the box its name, so guests and partners "
+        "outside cannot reach it: stop a box that is a copy of this one, or ask whoever "
+        "runs the relay for a new line"
+    ),
+    "relay_unusable": _("the box does not connect to its relay: %(detail)s"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,22 +158,33 @@ class Check:
     name: str = ""
 
     @classmethod
-    def of(cls, finding: str, status: Status | None = None, /, **values: object) -> "Check":
-        """Return the result for a finding in findings.toml. `values` fill its placeholders.
+    def of(cls, status: Status, finding: str, remedy: str, /, **values: object) -> "Check":
+        """Return a result. `values` fill the placeholders of the English sentences."""
+        is_ok = status == "ok"
+        return cls(status, Sentence(finding, values), None if is_ok else Sentence(remedy, values))
 
-        Pass `status` only for a finding that has none in the table.
-        """
-        row = FINDINGS[finding]
-        status = status or cast("Status", row.get("status", "ok"))
-        filled: dict[str, object] = {**row, **values}
-        remedy = None if status == "ok" else Sentence(row["remedy"], filled)
-        return cls(status, Sentence(row["finding"], filled), remedy)
+    @classmethod
+    def ok(cls, finding: str, /, **values: object) -> "Check":
+        """Return the result that all is well."""
+        return cls("ok", Sentence(finding, values))
+
+    @classmethod
+    def warn(cls, finding: str, remedy: str, /, **values: object) -> "Check":
+        """Return a warning."""
+        return cls.of("warn", finding, remedy, **values)
+
+    @classmethod
+    def fail(cls, finding: str, remedy: str, /, **values: object) -> "Check":
+        """Return a failure."""
+        return cls.of("fail", finding, remedy, **values)
 
 
-def at_least(found: int, wanted: int, least: int, finding: str, /, **values: object) -> Check:
+def at_least(
+    found: int, wanted: int, least: int, finding: str, remedy: str, /, **values: object
+) -> Check:
     """Return a failure if `found` is below `least`, a warning if below `wanted`, otherwise ok."""
     status: Status = "ok" if found >= wanted else "fail" if found < least else "warn"
-    return Check.of(finding, status, **values)
+    return Check.of(status, finding, remedy, **values)
 
 
 def utc(at: int) -> str:
@@ -134,7 +215,8 @@ def ask_health(url: str) -> int | None:
         with opener.open(url, timeout=_HEALTH_DEADLINE) as response:
             return int(response.status)
     except urllib.error.HTTPError as error:
-        return error.code
+        with error:
+            return error.code
     except (OSError, http.client.HTTPException):
         return None
 
@@ -236,17 +318,23 @@ def conditions(context: CheckContext) -> Check:
     if not context.runs:
         found = [alert for alert in found if alert.name in _OF_STOPPED_BOX]
     if not found:
-        return Check.of("conditions")
+        return Check.ok("The box reports no problem.")
     is_failing = any(alert.name == "unwritten_outcomes" for alert in found)
-    noted = tuple(map(describe, found))
-    return Check.of("conditions_active", "fail" if is_failing else "warn", noted=noted)
+    noted = tuple(describe(alert, detailed=True) for alert in found)
+    return Check.of(
+        "fail" if is_failing else "warn",
+        "The box reports: %(noted)s.",
+        "See the findings about the clock, the internet and mail, and the endpoints in the portal.",
+        noted=noted,
+    )
 
 
-def describe(alert: Alert) -> Sentence:
+def describe(alert: Alert, *, detailed: bool = False) -> Sentence:
     """Return the alert as a sentence.
 
-    In English, if the message has no placeholders, uses the alert's stored detail instead.
+    If `detailed` is true, the alert's stored detail, which is for operators, replaces a message
+    without placeholders in English.
     """
     message = MESSAGES.get(alert.name, "%(detail)s")
     values = {"detail": alert.detail.rstrip("."), "subject": alert.subject}
-    return Sentence(message, values, "" if "%(" in message else values["detail"])
+    return Sentence(message, values, values["detail"] if detailed and "%(" not in message else "")

@@ -1,6 +1,6 @@
 """Checks of the machine, the service, email and webhooks, and the list of all checks.
 
-To add a check, write a function, add it to CHECKS, and write its sentences in findings.toml. Checks
+To add a check, write a function with its sentences in English, and add it to CHECKS. Checks
 of the data directory are in data.py.
 """
 
@@ -60,9 +60,20 @@ def disk(context: CheckContext) -> Check:
     """Check that the disk is writable. Warn below 1 GiB of free space, and fail below 100 MiB."""
     found = context.machine.statvfs(context.directory.root)
     if found.f_flag & os.ST_RDONLY:
-        return Check.of("disk_read_only")
+        return Check.fail(
+            "The disk is read-only, so nothing can be recorded.",
+            "Linux does this when a disk fails. Copy the data directory to another disk, then "
+            "restart the machine. If it happens again, replace the disk.",
+        )
     mib = found.f_bavail * found.f_frsize // _MIB
-    return at_least(mib, 1024, 100, "disk", mib=mib)
+    return at_least(
+        mib,
+        1024,
+        100,
+        "Free on the disk: %(mib)s MiB.",
+        "Delete what does not belong to the box, or use a larger drive.",
+        mib=mib,
+    )
 
 
 def memory(context: CheckContext) -> Check:
@@ -75,7 +86,14 @@ def memory(context: CheckContext) -> Check:
     if found is None:
         raise NotExamined
     mib = int(found[1]) // 1024
-    return at_least(mib, 128, 32, "memory", mib=mib)
+    return at_least(
+        mib,
+        128,
+        32,
+        "Free memory: %(mib)s MiB.",
+        "Stop other programs on this machine, or add memory.",
+        mib=mib,
+    )
 
 
 def time_zones(context: CheckContext) -> Check:
@@ -87,7 +105,16 @@ def time_zones(context: CheckContext) -> Check:
     except OperatorError:
         offset = None
     is_current = offset == timedelta(0)
-    return Check.of("time_zones" if is_current else "time_zones_old", which=which)
+    return (
+        Check.ok("Time zone rules %(which)s: Casablanca is at UTC+00.", which=which)
+        if is_current
+        else Check.fail(
+            "The time zone rules %(which)s do not know Morocco's time since September 2026.",
+            "Install a recent version of venuebox, or put a recent tzdata package into the folder "
+            "tz of the data directory and restart the box.",
+            which=which,
+        )
+    )
 
 
 def clock(context: CheckContext) -> Check:
@@ -97,19 +124,45 @@ def clock(context: CheckContext) -> Check:
     """
     at, newest = context.clock.now(), None
     if context.machine.is_synchronised():
-        return Check.of("clock", now=utc(at))
+        return Check.ok("The clock is synchronised by the network: %(now)s.", now=utc(at))
     with suppress(NotExamined), context.rows("live") as reader:
         newest = find_heartbeat(reader)
     if newest is not None and at < newest - _BACK_IN_TIME:
-        return Check.of("clock_behind", now=utc(at), newest=utc(newest))
+        return Check.fail(
+            "The clock shows %(now)s, but the box already holds data from %(newest)s: it counts on"
+            " from there.",
+            "If the clock is right, the owner confirms it in the portal on the page “The box”. If "
+            "not, check the internet connection, or ask the person who installed the box: "
+            "%(command)s",
+            now=utc(at), newest=utc(newest), command="timedatectl set-ntp true",
+        )  # fmt: skip
     if newest is not None and at > newest + FAR_AHEAD_MS:
-        return Check.of("clock_ahead", now=utc(at), newest=utc(newest))
-    return Check.of("clock_unsynchronised", now=utc(at))
+        return Check.fail(
+            "The clock shows %(now)s, but the newest data in the box is from %(newest)s: nothing "
+            "expires and no guest data is erased.",
+            "If the clock is right, the owner confirms it in the portal on the page “The box”. If "
+            "not, check the internet connection, or ask the person who installed the box: "
+            "%(command)s",
+            now=utc(at), newest=utc(newest), command="timedatectl set-ntp true",
+        )  # fmt: skip
+    return Check.warn(
+        "The clock (%(now)s) is not synchronised by the network.",
+        "Check the internet connection. If the time stays wrong, ask the person who installed the "
+        "box: %(command)s",
+        now=utc(at), command="timedatectl set-ntp true",
+    )  # fmt: skip
 
 
 def uplink(context: CheckContext) -> Check:
     """Check that the routing table has a route out of the local network. Sends no packet."""
-    return Check.of("uplink" if context.machine.has_way_out() else "uplink_missing")
+    return (
+        Check.ok("A router leads out of this network. The internet itself was not tried.")
+        if context.machine.has_way_out()
+        else Check.warn(
+            "The internet is not reachable: webhooks and emails wait, the door works.",
+            "Check the cable, the Wi-Fi and the router.",
+        )
+    )
 
 
 def box(context: CheckContext) -> Check:
@@ -117,27 +170,50 @@ def box(context: CheckContext) -> Check:
     if not context.runs:
         is_service = context.machine.unit.exists()
         command = "systemctl start venuebox" if is_service else "venuebox serve"
-        return Check.of("box_stopped", command=command)
+        return Check.warn(
+            "The box is not running.",
+            "Ask the person who installed the box: %(command)s",
+            command=command,
+        )
     answers = {}
     for url in _addresses(context):
         answers[url] = context.machine.ask(f"{url}/health")
         if answers[url] == _OK:
-            return Check.of("box")
+            return Check.ok("The box is running and answers.")
     if any(answers.values()):
-        return Check.of("box_cannot_write")
-    return Check.of("box_silent", where=list(answers) or "?")
+        return Check.fail(
+            "The box is running, but can no longer write.",
+            "Free space if the disk is full, check the log of the box, then restart it.",
+        )
+    return Check.fail(
+        "The box is running, but does not answer at %(where)s.",
+        "Restart the box. If that changes nothing, check %(setting)s in settings.toml.",
+        where=list(answers) or "?", setting="server.port",
+    )  # fmt: skip
 
 
 def settings(context: CheckContext) -> Check:
     """Check that the settings are readable and contain an https address for guests."""
     if isinstance(context.settings, str):
-        return Check.of("settings_unreadable", trouble=context.settings.rstrip("."))
+        return Check.fail(
+            "The settings cannot be read: %(trouble)s.",
+            "Do not restart the box before %(file)s is corrected: it would not start.",
+            trouble=context.settings.rstrip("."), file="settings.toml",
+        )  # fmt: skip
     url = context.settings.server.app_url
     if not url:
-        return Check.of("settings_without_address")
+        return Check.warn(
+            "No public address is set: guests' links contain a guessed address.",
+            "Set %(setting)s in the portal or in settings.toml.",
+            setting="server.app_url",
+        )
     if urlsplit(url).scheme == "http" and not is_loopback_host(urlsplit(url).hostname or ""):
-        return Check.of("settings_unencrypted", url=url)
-    return Check.of("settings", url=url)
+        return Check.warn(
+            "%(url)s is not encrypted: phones allow neither the camera nor offline pages.",
+            "Ask the person who installed the box for an https address.",
+            url=url,
+        )
+    return Check.ok("Guests reach the box at %(url)s.", url=url)
 
 
 def readers(context: CheckContext) -> Check:
@@ -147,15 +223,23 @@ def readers(context: CheckContext) -> Check:
         raise NotExamined
     for scanner in known:
         if scanner.kind != "tcp" and not os.access(scanner.device, os.R_OK):
-            return Check.of("readers_unplugged", place=scanner.place)
+            return Check.fail(
+                "The scanner %(place)s is not plugged in, or cannot be read.",
+                "Plug it in. If it is, let the box read it (groups %(groups)s).",
+                place=scanner.place, groups="dialout, input",
+            )  # fmt: skip
     for environment in ENVIRONMENTS:
         wanted = {r.terminal for r in known if r.environment == environment}
         with context.rows(environment) as reader:
             rows = reader.rows("SELECT id, name FROM terminal WHERE revoked_at IS NULL")
             missing = sorted(wanted.difference(*rows))
         if missing:
-            return Check.of("readers_without_terminal", names=missing, environment=environment)
-    return Check.of("readers", count=len(known))
+            return Check.fail(
+                "There is no terminal called %(names)s (%(environment)s).",
+                "Create it in the portal under “Door”, or correct settings.toml.",
+                names=missing, environment=environment,
+            )  # fmt: skip
+    return Check.ok("Scanners plugged in: %(count)s.", count=len(known))
 
 
 def certificate(context: CheckContext) -> Check:
@@ -169,19 +253,35 @@ def certificate(context: CheckContext) -> Check:
     obtained = None if context.known_settings().acme.directory else found["obtained"]
     if obtained and obtained["daysLeft"] < days:
         days, command = obtained["daysLeft"], "venuebox tls forget"
-    lasting = at_least(days, _WARN_DAYS, _FAIL_DAYS, "certificate", days=days, command=command)
+    lasting = at_least(
+        days,
+        _WARN_DAYS,
+        _FAIL_DAYS,
+        "Days until the certificate expires: %(days)s.",
+        "Ask the person who installed the box: %(command)s",
+        days=days, command=command,
+    )  # fmt: skip
     if lasting.status != "ok":
         return lasting
     url = urlsplit(server.app_url)
     host = url.hostname or ""
     if imported and url.scheme == "https" and not covered.cover(host):
-        return Check.of("certificate_for_other_address", names=imported["names"][:5], host=host)
+        return Check.warn(
+            "The imported certificate is for %(names)s, but guests reach the box at %(host)s.",
+            "Import a certificate for that address, or remove this one: %(command)s",
+            names=imported["names"][:5], host=host, command="venuebox tls forget",
+        )  # fmt: skip
     with context.rows("live") as reader:
         wanted = wanted_names(get_venue(reader).slug, server, own_addresses())
     unnamed = {*wanted.dns, *wanted.addresses} - set(found["names"])
     missing = sorted(name for name in unnamed if not covered.cover(name))
     if missing:
-        return Check.of("certificate_without_names", names=missing[:5])
+        return Check.warn(
+            "The certificate is not valid for %(names)s.",
+            "Ask the person who installed the box: %(command)s. If that changes nothing, add "
+            "%(option)s and trust the box again on each phone (%(page)s).",
+            names=missing[:5], command="venuebox tls renew", option="--authority", page="/trust",
+        )  # fmt: skip
     return lasting
 
 
@@ -193,18 +293,38 @@ def acme(context: CheckContext) -> Check:
     server = settings.server
     plan = read_plan(context.directory.root / "tls", settings)
     if not (plan.name and serves_tls(server.host, server.tls_port)):
-        return Check.of("acme_without_name")
+        return Check.warn(
+            "ACME is on, but the box serves no public name over https itself.",
+            "Set %(setting)s in the portal or in settings.toml.",
+            setting="server.app_url, server.tls_port",
+        )
     if plan.rests:
-        return Check.of("acme_rests", name=plan.name)
+        return Check.ok(
+            "The imported certificate is used for %(name)s, so ACME does nothing.", name=plan.name
+        )
     when, problem = utc(max(plan.due(now) or 0, now)), alert_of(plan.state)
     if problem:
         is_lasting = plan.ends_at > now + _FAIL_DAYS * DAY_MS
         problems = (describe_alert(problem),)
         status: Status = "warn" if is_lasting else "fail"
-        return Check.of("acme_not_renewed", status, when=when, problem=problems)
+        return Check.of(
+            status,
+            "The public certificate was not renewed: %(problem)s.",
+            "The box tries again by itself at %(when)s. Ask whoever installed the box to correct "
+            "the cause. Then %(command)s tries at once.",
+            when=when, problem=problems, command="venuebox tls obtain",
+        )  # fmt: skip
     if plan.ends_at > now:
-        return Check.of("acme", name=plan.name, end=utc(plan.ends_at), when=when)
-    return Check.of("acme_no_certificate", name=plan.name, when=when)
+        return Check.ok(
+            "The public certificate for %(name)s ends on %(end)s. Renewal: %(when)s.",
+            name=plan.name, end=utc(plan.ends_at), when=when,
+        )  # fmt: skip
+    return Check.warn(
+        "There is no public certificate for %(name)s yet.",
+        "The box tries again by itself at %(when)s. Ask whoever installed the box to correct the "
+        "cause. Then %(command)s tries at once.",
+        name=plan.name, when=when, command="venuebox tls obtain",
+    )  # fmt: skip
 
 
 def _names_of_others(found: dict[str, Any]) -> Names:
@@ -249,12 +369,24 @@ def mail(context: CheckContext) -> Check:
     """Check that the mail settings are complete, and that no password is sent unencrypted."""
     found = context.known_settings().mail
     if not found.host:
-        return Check.of("mail_off")
+        return Check.warn(
+            "There is no mail server: guests get no emails.",
+            "Set %(setting)s in the portal or in settings.toml.",
+            setting="mail.host, mail.user, mail.password, mail.sender",
+        )
     if found.user and not found.password:
-        return Check.of("mail_incomplete")
+        return Check.fail(
+            "The mail password is missing: no email is sent.",
+            "Set %(setting)s in the portal or in settings.toml.",
+            setting="mail.password",
+        )
     if found.security == "none" and found.password:
-        return Check.of("mail_unencrypted")
-    return Check.of("mail", server=found.host)
+        return Check.warn(
+            "The mail password is sent unencrypted.",
+            "Set %(setting)s in the portal or in settings.toml.",
+            setting="mail.security (starttls, tls)",
+        )
+    return Check.ok("Emails are sent through %(server)s.", server=found.host)
 
 
 def mail_server(context: CheckContext) -> Check:
@@ -265,8 +397,12 @@ def mail_server(context: CheckContext) -> Check:
     server = f"{found.host}:{found.port}"
     if trouble := asyncio.run(find_trouble(found, MAIL_DEADLINE)):
         trouble = trouble.removeprefix(SETTINGS_TROUBLE)
-        return Check.of("mail_server_refuses", server=server, trouble=trouble)
-    return Check.of("mail_server", server=server)
+        return Check.fail(
+            "%(server)s does not accept our emails: %(trouble)s.",
+            "Check the mail settings and the internet connection.",
+            server=server, trouble=trouble,
+        )  # fmt: skip
+    return Check.ok("%(server)s accepts our emails.", server=server)
 
 
 def outside(context: CheckContext) -> Check:
@@ -288,8 +424,13 @@ def endpoints(context: CheckContext) -> Check:
         failing += [e for e in found if e.failures_in_a_row >= _MANY or e.last_outcome == "blocked"]
     if failing:
         names = [f"{e.url} ({e.last_outcome})" for e in failing[:3]]
-        return Check.of("endpoints_failing", count=len(failing), names=names)
-    return Check.of("endpoints", count=active)
+        return Check.warn(
+            "Webhook endpoints that accept nothing (%(count)s): %(names)s.",
+            "Tell the partner. If the address is blocked, whoever looks after the machine can "
+            "allow it with %(setting)s.",
+            count=len(failing), names=names, setting="webhooks.allow_networks",
+        )  # fmt: skip
+    return Check.ok("Webhook endpoints: %(count)s, none failing.", count=active)
 
 
 def deliveries(context: CheckContext) -> Check:
@@ -302,10 +443,19 @@ def deliveries(context: CheckContext) -> Check:
     dead, pending = sum(row[0] for row in counts), sum(row[1] for row in counts)
     oldest = min((row[2] for row in counts if row[1]), default=None)
     if dead:
-        return Check.of("deliveries_dead", count=dead)
+        return Check.warn(
+            "Deliveries given up in the last 7 days: %(count)s.",
+            "Resolve it with the partner, then replay them in the portal under “Integrations and "
+            "API”.",
+            count=dead,
+        )
     if oldest is not None and now - oldest > HOUR_MS:
-        return Check.of("deliveries_late", pending=pending, oldest=utc(oldest))
-    return Check.of("deliveries", pending=pending)
+        return Check.warn(
+            "Deliveries waiting: %(pending)s, the oldest since %(oldest)s.",
+            "If the box is running and has internet, the partner’s server does not answer.",
+            pending=pending, oldest=utc(oldest),
+        )  # fmt: skip
+    return Check.ok("Deliveries waiting: %(pending)s, none given up.", pending=pending)
 
 
 # Each check is named after its function. A check that does not apply raises NotExamined.
@@ -332,6 +482,10 @@ def examine(context: CheckContext) -> list[Check]:
         except NotExamined:
             continue
         except Exception as error:  # noqa: BLE001 - the other checks still run
-            result = Check.of("not_checked", kind=type(error).__name__)
+            result = Check.fail(
+                "This could not be checked (%(kind)s).",
+                "Check the other findings, or keep this message for the person who helps you.",
+                kind=type(error).__name__,
+            )
         found.append(replace(result, name=check.__name__))
     return found

@@ -41,10 +41,18 @@ def permissions(context: CheckContext) -> Check:
     found = list(_walk(context.directory))
     if foreign := [path for path, state in found if state.st_uid != owner]:
         names, command = _some(root, foreign), f"chown -R {owner} {root}"
-        return Check.of("permissions_other_owner", names=names, command=command)
+        return Check.fail(
+            "Some files do not belong to the owner of the box: %(names)s.",
+            "Ask the person who installed the box: %(command)s",
+            names=names, command=command,
+        )  # fmt: skip
     if readable := [path for path, state in found if state.st_mode & _OTHERS]:
-        return Check.of("permissions_open", names=_some(root, readable))
-    return Check.of("permissions")
+        return Check.fail(
+            "Other users can read %(names)s.",
+            "Ask the person who installed the box: %(command)s",
+            names=_some(root, readable), command="venuebox doctor --fix",
+        )  # fmt: skip
+    return Check.ok("Only the owner of the box can read its files.")
 
 
 def master_key(context: CheckContext) -> Check:
@@ -52,12 +60,21 @@ def master_key(context: CheckContext) -> Check:
     path = context.directory.master_key_file
     shown = path.relative_to(context.directory.root)
     if not path.exists():
-        return Check.of("master_key_missing", path=shown)
+        return Check.fail(
+            "The master key is missing: no link and no pass can be read.",
+            "Do not restart the box. Ask the person who installed it to restore the last backup to"
+            " another directory and to copy %(path)s from there.",
+            path=shown,
+        )
     try:
         context.directory.master_key()
     except OperatorError as trouble:
-        return Check.of("master_key_unusable", trouble=trouble, path=shown)
-    return Check.of("master_key")
+        return Check.fail(
+            "The master key cannot be used: %(trouble)s.",
+            "Ask the person who installed the box: %(command)s, or restore %(path)s from a backup.",
+            trouble=trouble, path=shown, command="venuebox doctor --fix",
+        )  # fmt: skip
+    return Check.ok("The master key can be used.")
 
 
 def fix_permissions(directory: DataDirectory) -> list[Path]:
@@ -99,7 +116,12 @@ def integrity(context: CheckContext) -> Check:
             with context.file(environment) as reader:
                 damage = find_faults(reader.connection, "quick_check(20)")
         except Unopenable:
-            return Check.of("integrity_unopenable", root=context.directory.root)
+            return Check.fail(
+                "The databases cannot be opened: nothing can be written in %(root)s, or its disk "
+                "is full.",
+                "Free space, or give these files back to the box. The databases are sound.",
+                root=context.directory.root,
+            )
         except NotExamined:
             damage = ["missing"]
         except (apsw.CorruptError, apsw.NotADBError, apsw.IOError) as error:
@@ -108,8 +130,13 @@ def integrity(context: CheckContext) -> Check:
             damaged.append(path.name)
             first = first or damage[0]
     if damaged:
-        return Check.of("integrity_damaged", names=damaged, first=first)
-    return Check.of("integrity")
+        return Check.fail(
+            "Data is missing or damaged: %(names)s (%(first)s).",
+            "Tell the person who installed the box at once: the last backup has to be restored "
+            "(%(command)s).",
+            names=damaged, first=first, command="venuebox restore --latest",
+        )  # fmt: skip
+    return Check.ok("Both databases are sound.")
 
 
 def schema(context: CheckContext) -> Check:
@@ -120,17 +147,33 @@ def schema(context: CheckContext) -> Check:
         with context.file(environment) as reader:
             found.append(reader.value(SCHEMA))
     if max(found) > known:
-        return Check.of("schema_newer", found=max(found), known=known)
+        return Check.fail(
+            "The data was written by a newer version (schema %(found)s, here %(known)s).",
+            "Install that version again: nothing was changed.",
+            found=max(found), known=known,
+        )  # fmt: skip
     if min(found) < known:
-        return Check.of("schema_older", found=min(found), known=known)
-    return Check.of("schema", known=known)
+        return Check.warn(
+            "The next start upgrades the data (schema %(found)s to %(known)s).",
+            "Start the box with this version.",
+            found=min(found), known=known,
+        )  # fmt: skip
+    return Check.ok("Schema %(known)s.", known=known)
 
 
 def wal(context: CheckContext) -> Check:
     """Check that the write-ahead logs are at most 64 MiB (docs/promises.md, G11)."""
     files = [context.directory.root / f"{environment}.db-wal" for environment in ENVIRONMENTS]
     size = max((file.stat().st_size for file in files if file.exists()), default=0)
-    return Check.of("wal_large" if size > _LARGE_WAL else "wal", size=size // _MIB)
+    return (
+        Check.warn(
+            "The write-ahead log has %(size)s MiB: something has been reading for hours.",
+            "Stop running exports, then restart the box.",
+            size=size // _MIB,
+        )
+        if size > _LARGE_WAL
+        else Check.ok("Write-ahead log: %(size)s MiB.", size=size // _MIB)
+    )
 
 
 def signing_key(context: CheckContext) -> Check:
@@ -142,11 +185,25 @@ def signing_key(context: CheckContext) -> Check:
                 get_signing_key(reader, Keyring(master, environment))
             except OperatorError as trouble:
                 values = {"environment": environment, "trouble": trouble}
-                return Check.of("signing_key_unusable", **values)
+                return Check.fail(
+                    "The guest pass key (%(environment)s) cannot be opened: %(trouble)s.",
+                    "Tell the person who installed the box at once: the last backup has to be "
+                    "restored (%(command)s).",
+                    **values,
+                    command="venuebox restore --latest",
+                )
             created = reader.value("SELECT created_at FROM signing_key WHERE retired_at IS NULL")
             oldest = max(oldest, reader.now - created)
     days = oldest // DAY_MS
-    return Check.of("signing_key_old" if oldest > 366 * DAY_MS else "signing_key", days=days)
+    return (
+        Check.warn(
+            "Age of the guest pass key in days: %(days)s.",
+            "Change it every year, in the portal under “Door”. Passes already issued stay valid.",
+            days=days,
+        )
+        if oldest > 366 * DAY_MS
+        else Check.ok("Age of the guest pass key in days: %(days)s.", days=days)
+    )
 
 
 def backups(context: CheckContext) -> Check:
@@ -159,20 +216,46 @@ def backups(context: CheckContext) -> Check:
     try:
         folder = find_catalogue(context.directory, settings)
     except OperatorError:
-        return Check.of("backups_impossible", shelf=settings.backup.directory or "backups")
+        return Check.fail(
+            "Backups are not possible: %(shelf)s or its volume is not there.",
+            "Plug in the backup drive, or set %(setting)s to another folder.",
+            shelf=settings.backup.directory or "backups", setting="backup.directory",
+        )  # fmt: skip
     because = _in_brackets(record.trouble)
     if record.at is None:
-        return Check.of("backups_unverified", because=because)
+        return Check.warn(
+            "No backup has been verified yet%(because)s.",
+            "Make one in the portal under “The box” or with %(command)s, then print the recovery "
+            "kit.",
+            because=because, command="venuebox backup",
+        )  # fmt: skip
     when = utc(record.at)
     if record.trouble or is_overdue(record, context.clock):
         status = _fails_after_a_week(context, record.at)
-        return Check.of("backups_overdue", status, when=when, because=because)
+        return Check.of(
+            status,
+            "The last verified backup is from %(when)s%(because)s.",
+            "Leave the box on at night, or make a backup now: %(command)s",
+            when=when, because=because, command="venuebox backup",
+        )  # fmt: skip
     if needs_new_kit(context.directory):
-        return Check.of("backups_with_new_key")
+        return Check.warn(
+            "The printed recovery kit opens no new backup, because its key was lost here.",
+            "Print a new recovery kit in the portal under “The box” or with %(command)s. Keep the "
+            "old one for the old backups.",
+            command="venuebox backup kit",
+        )
     device, root = context.machine.device, context.directory.root
     if device(folder) == device(root) and not settings.backup.target:
-        return Check.of("backups_on_same_drive", shelf=folder)
-    return Check.of("backups", latest=utc(record.latest or record.at), when=when)
+        return Check.warn(
+            "Backups go to %(shelf)s, on the same drive as the box: if it fails, both are lost.",
+            "Plug in the backup drive, or set %(setting)s to another folder.",
+            shelf=folder, setting="backup.directory",
+        )  # fmt: skip
+    return Check.ok(
+        "Last backup: %(latest)s. Last backup restored and found whole: %(when)s.",
+        latest=utc(record.latest or record.at), when=when,
+    )  # fmt: skip
 
 
 def backup_target(context: CheckContext) -> Check:
@@ -183,14 +266,29 @@ def backup_target(context: CheckContext) -> Check:
     record = read_copy_record(context.directory.root)
     if record.target != target or record.at is None:
         because = _in_brackets(record.trouble if record.target == target else "")
-        return Check.of("backup_target_empty", target=target, because=because)
+        return Check.warn(
+            "No backup has been copied to %(target)s yet%(because)s.",
+            "Correct %(setting)s or the server, then see what happens with: %(command)s",
+            target=target, because=because, setting="backup.target",
+            command="venuebox backup target",
+        )  # fmt: skip
     when = utc(record.at)
     if record.trouble:
         status = _fails_after_a_week(context, record.failing_since or 0)
         values = {"target": target, "trouble": record.trouble.rstrip("."), "when": when}
-        return Check.of("backup_target_fails", status, **values)
+        return Check.of(
+            status,
+            "Backups are not safe at %(target)s: %(trouble)s. Last copy: %(when)s.",
+            "Correct %(setting)s or the server, then see what happens with: %(command)s",
+            **values,
+            setting="backup.target",
+            command="venuebox backup target",
+        )
     proven = utc(record.proven_at or record.at)
-    return Check.of("backup_target", target=target, when=when, proven=proven)
+    return Check.ok(
+        "Last copy at %(target)s: %(when)s, last copy restored on trial: %(proven)s.",
+        target=target, when=when, proven=proven,
+    )  # fmt: skip
 
 
 def _in_brackets(trouble: str) -> tuple[Sentence, ...]:

@@ -56,11 +56,22 @@ async def check_outside(
         proof = f"{url}{PROOF_PATH}/{nonce}"
         status, body = await get_start(proof, _BODY_MAX, _DEADLINE_SECONDS, tls=context)
     except aiohttp.ClientConnectorDNSError:
-        return Check.of("outside_without_dns", host=host)
+        return Check.fail(
+            "The name %(host)s has no address.",
+            "Ask whoever manages the domain name to point it to the venue's router, proxy or "
+            "relay.",
+            host=host,
+        )
     except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
         return _refuse_certificate(url, error)
     except (aiohttp.ClientError, TimeoutError, OSError):
-        return Check.of("outside_silent", url=url)
+        return Check.warn(
+            "Nothing answers at %(url)s.",
+            "Check the router's port forward, the proxy or the relay. Some routers do not let "
+            "devices in the venue use the public address. If a phone on mobile data opens it, "
+            "nothing is wrong.",
+            url=url,
+        )
     return _judge(url, status, body, keyring.prove(nonce))
 
 
@@ -68,12 +79,26 @@ def _judge(url: str, status: int, body: bytes, expected: str) -> Check:
     """Compare the response from `url` with this box's proof (`expected`)."""
     proof = _read(body) if status == _OK else None
     if proof is None:
-        return Check.of("outside_other_server", url=url, status=status)
+        return Check.fail(
+            "A server that is not this box answers at %(url)s (HTTP status %(status)s).",
+            "With status 502, 503 or 504, the proxy or tunnel does not reach the box. Restart it. "
+            "With 421, the proxy must pass on the Host header. With another status, the name leads"
+            " to a different server.",
+            url=url, status=status,
+        )  # fmt: skip
     if not compare_digest(str(proof.get("proof")).encode("utf-8", "replace"), expected.encode()):
-        return Check.of("outside_other_box", url=url)
+        return Check.fail(
+            "Another box answers at %(url)s.",
+            "Switch off the other box, or let the name lead to this one.",
+            url=url,
+        )
     if proof.get("scheme") != "https":
-        return Check.of("outside_silent_proxy", url=url, line=NGINX)
-    return Check.of("outside", url=url)
+        return Check.fail(
+            "The proxy in front of %(url)s does not say that guests use https.",
+            "Add this to the configuration of the proxy: %(line)s",
+            url=url, line=NGINX,
+        )  # fmt: skip
+    return Check.ok("The box answers at %(url)s.", url=url)
 
 
 def _read(body: bytes) -> dict[str, Any] | None:
@@ -90,7 +115,12 @@ def _refuse_certificate(url: str, error: aiohttp.ClientError) -> Check:
     trouble = str(cause or error)
     if isinstance(cause, ssl.SSLCertVerificationError):
         trouble = cause.verify_message
-    return Check.of("outside_certificate", url=url, trouble=trouble.rstrip("."))
+    return Check.fail(
+        "Browsers do not accept the certificate at %(url)s: %(trouble)s.",
+        "If the box obtains its certificate itself, wait a minute and test again. Otherwise, renew"
+        " it where https ends: at the proxy, or on the box (%(command)s).",
+        url=url, trouble=trouble.rstrip("."), command="venuebox tls import",
+    )  # fmt: skip
 
 
 class OutsideWatch:

@@ -388,7 +388,9 @@ def _undo(
         raise NothingToUndo(state=admission.result)
     is_recent = tx.now - admission.at <= _UNDO_WITHOUT_REASON_MS
     if reason is None and not (is_recent and admission.terminal_id == terminal.id):
-        raise field_invalid("reason", "late_undo")
+        raise field_invalid(
+            "reason", "a reason is required after 10 seconds, or from another terminal."
+        )
     actor = f"staff:{staff_id}" if staff_id else f"terminal:{terminal.id}"
     decided = _revert_admission(tx, admission.reservation_id, admission.admitted, actor)
     log_scan(

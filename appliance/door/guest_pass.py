@@ -101,6 +101,7 @@ def _replace_pairs(typed: str, length: int) -> Iterator[str]:
 
 
 _CODE_FORM = re.compile(r"(?:SVC)?([0-9A-Z]{4})")
+_CODE_MAX = 40  # characters of a code with what stands around it
 _FRAMED_CODE = re.compile(r"SVC-([0-9A-Z]{4})")
 _SEPARATORS = re.compile(r"[\s._-]+")
 # Some scanners send this before each code. It names the type of the code: `]Q1` for a QR code.
@@ -115,6 +116,8 @@ _LOOKALIKES = {
 
 def parse_access_code(text: str) -> str | None:
     """Return the access code in the stored form, `SVC-XXXX`, or None if `text` is not a code."""
+    if len(text) > _CODE_MAX:
+        return None
     match = _CODE_FORM.fullmatch(_SEPARATORS.sub("", _read_code(text)))
     return f"SVC-{match[1]}" if match else None
 
@@ -132,6 +135,8 @@ def _read_code(text: str) -> str:
 
 def drop_unseen(text: str) -> str:
     """Return `text` without characters that nobody sees, with blanks for control characters."""
+    if text.isascii() and text.isprintable():
+        return text.strip()
     kinds = ((c, unicodedata.category(c)) for c in text)
     return "".join(" " if kind == "Cc" else c for c, kind in kinds if kind != "Cf").strip()
 
@@ -147,6 +152,7 @@ PREFIX = "SVC1"
 VERSIONS = {"live": 0x01, "test": 0x81}
 MOST_GUESTS = 255
 TEXT_LENGTH = 139
+_MOST_PREFIXES = 4  # a scanner sends a code once or twice
 # The prefix as each layout of `spellings` types it.
 _TYPED_PREFIX = re.compile("(?:SVC|سرؤ|\u064d{})[1&١]")
 _CONTEXT = b"svc-guest-pass-v1"
@@ -269,7 +275,8 @@ def _find_forms(text: str) -> Iterator[str]:
     A pass begins with its prefix, and ends after TEXT_LENGTH characters or before the next prefix.
     """
     read = _without_blanks(text)
-    begins = [match.start() for match in _TYPED_PREFIX.finditer(read)]
+    found = islice(_TYPED_PREFIX.finditer(read), _MOST_PREFIXES)
+    begins = [match.start() for match in found]
     for begin, end in pairwise([*begins, len(read)]):
         for piece in dict.fromkeys((read[begin : begin + TEXT_LENGTH], read[begin:end])):
             yield from filter(_PASS_FORM.fullmatch, spellings(piece, TEXT_LENGTH))

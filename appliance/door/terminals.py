@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from appliance.clock import MINUTE_MS
-from appliance.core.errors import ChangedMeanwhile, OperatorError, TerminalRevoked
+from appliance.core.errors import ChangedMeanwhile, OperatorError, TerminalRevoked, field_invalid
+from appliance.core.text import fold
 from appliance.core.tokens import hash_token
 from appliance.database.connection import Reader, Transaction, known
 from appliance.door.verdict import LANGUAGES
 from appliance.outbox import TerminalEdited, TerminalGone
-from appliance.staff.audit_log import CONSOLE, NOBODY, record_audit
+from appliance.staff.audit_log import CONSOLE, record_audit
 from appliance.venue.model import fingerprint
 
 ROLES = ("scan", "search", "override")  # each role includes the roles before it
@@ -86,9 +87,11 @@ def issue_terminal(
 ) -> tuple[str, str]:  # fmt: skip
     """Create a terminal and return (id, token).
 
-    Raises OperatorError if the name, role or language is invalid.
+    Raises OperatorError if the name, role or language is invalid, and ValidationError if another
+    terminal has that name.
     """
     name = check_terminal(name, role)
+    _check_name_is_free(tx, name)
     if language not in LANGUAGES:
         raise OperatorError(f"language must be one of {', '.join(LANGUAGES)}, not {language!r}")
     terminal_id, token = tx.new_id(), tx.tokens.new_terminal_token()
@@ -114,6 +117,18 @@ def check_terminal(name: str, role: str) -> str:
     return name
 
 
+def _check_name_is_free(tx: Transaction, name: str, but: str = "") -> None:
+    """Raise ValidationError if an active terminal has that name. The one with id `but` may."""
+    if fold(name) in _names_in_use(tx, but):
+        raise field_invalid("name", "another terminal already has this name.")
+
+
+def _names_in_use(tx: Transaction, but: str = "") -> set[str]:
+    """Return the folded names of the active terminals, except of the one with the id `but`."""
+    terminals = list_terminals(tx)
+    return {fold(one.name) for one in terminals if one.revoked_at is None and one.id != but}
+
+
 def terminal_mark(name: str, role: str) -> str:
     """Return a fingerprint of a terminal's name and role.
 
@@ -130,7 +145,8 @@ def edit_terminal(
 
     `seen` is the `terminal_mark` in the form. Raises NotFound if the id is unknown,
     TerminalRevoked if the terminal is revoked, ChangedMeanwhile if its name or role has changed,
-    and OperatorError if the new name or role is invalid.
+    OperatorError if the new name or role is invalid, and ValidationError if another terminal has
+    that name.
     """
     terminal = get_terminal(tx, terminal_id)
     if terminal.revoked_at is not None:
@@ -138,6 +154,7 @@ def edit_terminal(
     if terminal_mark(terminal.name, terminal.role) != seen:
         raise ChangedMeanwhile
     name = check_terminal(name, role)
+    _check_name_is_free(tx, name, but=terminal_id)
     record_audit(tx, actor, "terminal_edited", terminal=terminal_id, name=name, role=role)
     tx.update("terminal", terminal_id, name=name, role=role)
     tx.notices.append(TerminalEdited(terminal_id))
@@ -223,19 +240,23 @@ def offer_pairing(
 ) -> Offered:
     """Create a pairing offer, which can be used once within ten minutes.
 
-    Raises OperatorError if the name or role is invalid.
+    It replaces an open offer for the same name. Raises OperatorError if the name or role is
+    invalid, and ValidationError if a terminal has that name.
     """
     name = check_terminal(name, role)
+    _check_name_is_free(tx, name)
     code = tx.tokens.new_pairing_code()
     sql = "SELECT 1 FROM pairing WHERE code_hash = :hash"  # also finds used and expired offers
     while tx.row(sql, {"hash": hash_token(code)}) is not None:
         code = tx.tokens.new_pairing_code()
     offered = Offered(tx.tokens.new_link_secret(), code)
-    tx.execute(f"DELETE FROM pairing WHERE NOT ({_OPEN})", {"now": tx.now})  # noqa: S608
+    sql = f"DELETE FROM pairing WHERE NOT ({_OPEN}) OR terminal_name = :name"  # noqa: S608
+    tx.execute(sql, {"now": tx.now, "name": name})
     tx.insert(
         "pairing",
         {"secret_hash": hash_token(offered.secret), "code_hash": hash_token(code),
-         "terminal_name": name, "role": role, "expires_at": tx.now + PAIRING_LIFE_MS},
+         "terminal_name": name, "role": role, "offered_by": actor,
+         "expires_at": tx.now + PAIRING_LIFE_MS},
     )  # fmt: skip
     record_audit(tx, actor, "pairing_offered", name=name, role=role)
     return offered
@@ -273,9 +294,13 @@ def _pair(
     tx: Transaction, condition: str, secret: str, name: str | None, language: str
 ) -> tuple[str, str] | None:
     sql = f"""UPDATE pairing SET used_at = :now WHERE {condition} AND {_OPEN}
-              RETURNING terminal_name, role"""  # noqa: S608
+              RETURNING terminal_name, role, offered_by"""  # noqa: S608
     offer = tx.row(sql, {"hash": hash_token(secret), "now": tx.now})
     if offer is None:
         return None
-    terminal_name, role = offer
-    return issue_terminal(tx, name or terminal_name, role, language, actor=NOBODY)
+    terminal_name, role, offered_by = offer
+    # Whoever holds the phone cannot see which names are taken, so a name gets a number.
+    wanted, taken = name or terminal_name, _names_in_use(tx)
+    names = (wanted, *(f"{wanted[: NAME_MAX - 6]} ({n})" for n in range(2, len(taken) + 3)))
+    free = next(each for each in names if fold(each) not in taken)
+    return issue_terminal(tx, free, role, language, actor=offered_by)

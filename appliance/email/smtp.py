@@ -27,6 +27,9 @@ _ENHANCED_CODE = re.compile(r"[245]\.\d{1,3}\.\d{1,3}(?!\d)")
 _AUTHENTICATION_REQUIRED = {530, 534, 535, 538}
 _SHUTTING_DOWN = 421
 _PERMANENT = 500
+_HOST_UNKNOWN = _(
+    "the mail server’s name was not found: check its spelling and the internet connection"
+)
 _TOO_SLOW = Outcome("unreachable", _("the mail server did not respond in time"))
 _REFUSED = {
     aiosmtplib.SMTPAuthenticationError: "sign-in",
@@ -91,7 +94,9 @@ class SmtpSender:
                 sender = Address("", *split_address(self._settings.sender))
                 await self._open_envelope(sender)
         except ValueError:
-            raise Undelivered(_settings("mail.host or mail.sender cannot be used")) from None
+            raise Undelivered(
+                _settings(_("the mail server or the sender cannot be used"))
+            ) from None
         finally:
             self.close()
 
@@ -164,7 +169,7 @@ async def send_trial(
     Nothing is stored.
     """
     if not settings.host or not settings.sender:
-        return _settings(_("mail.host or mail.sender is empty"))
+        return _settings(_("the mail server or the sender is missing"))
     server = SmtpSender(settings)
     try:
         sender, to = (Address("", *split_address(each)) for each in (settings.sender, recipient))
@@ -237,7 +242,7 @@ async def _connect(client: aiosmtplib.SMTP) -> None:
     except ssl.SSLError:  # must come first, because SSLCertVerificationError is also a ValueError
         raise
     except ValueError:
-        raise Undelivered(_settings("mail.host or mail.sender cannot be used")) from None
+        raise Undelivered(_settings(_("the mail server or the sender cannot be used"))) from None
 
 
 async def _send_envelope(
@@ -290,8 +295,7 @@ def _unreachable(error: BaseException) -> Outcome:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, socket.gaierror):
-            trouble = _("mail.host was not found: check its spelling and the internet connection")
-            return Outcome("unreachable", trouble)
+            return Outcome("unreachable", _HOST_UNKNOWN)
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, _LOST_CONNECTION):
             return _settings(f"no trusted TLS connection to the mail server ({cause.reason})")
         cause = cause.__cause__ or cause.__context__

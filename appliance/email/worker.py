@@ -219,7 +219,7 @@ class EmailWorker:
             if contents.moot is not None:
                 outcome = Outcome("refused", contents.moot)
             elif self._composer.sender is None:
-                trouble = SETTINGS_TROUBLE + _("mail.sender is not an address")
+                trouble = SETTINGS_TROUBLE + _("the sender is not an email address")
                 outcome = Outcome("unreachable", trouble)
             else:
                 await server.send(await asyncio.to_thread(self._composer.compose, contents))

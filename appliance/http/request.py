@@ -92,7 +92,7 @@ async def read_object(
     except InvalidJson:
         if request.headers.get("Content-Encoding", "identity").lower() == "identity":
             raise
-        raise json_unreadable("json_encoding") from None
+        raise json_unreadable("Content-Encoding is not supported; send it uncompressed.") from None
 
 
 async def read_body(request: web.Request, limit: int = BODY_LIMIT) -> bytes | None:
@@ -134,21 +134,29 @@ def parse_object(raw: bytes) -> dict[str, Any]:
         value = _DECODER.decode(text)
         is_storable = not _TROUBLING_ESCAPE.search(text) or _is_storable(value)
     except UnicodeDecodeError as error:
-        raise _marked(raw) or json_unreadable("json_utf8", byte=error.start + 1) from None
+        raise _marked(raw) or json_unreadable(
+            "it is not valid UTF-8 at byte {byte}.", byte=error.start + 1
+        ) from None
     except json.JSONDecodeError as error:
         place = {"line": error.lineno, "column": error.colno}
-        raise _marked(raw) or json_unreadable("json_syntax", **place) from None
+        raise _marked(raw) or json_unreadable("line {line}, column {column}.", **place) from None
     except (ValueError, RecursionError):
         raise InvalidJson from None
     if not isinstance(value, dict):
         raise InvalidJson
     if not is_storable:
-        raise json_unreadable("json_text")
+        raise json_unreadable(
+            "a text contains a NUL character or half an emoji (a lone surrogate)."
+        )
     return value
 
 
 def _marked(raw: bytes) -> ApiError | None:
-    return json_unreadable("json_mark") if raw.startswith(_BYTE_ORDER_MARKS) else None
+    return (
+        json_unreadable("it starts with a byte order mark (BOM).")
+        if raw.startswith(_BYTE_ORDER_MARKS)
+        else None
+    )
 
 
 def _refuse_duplicates(members: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -157,7 +165,9 @@ def _refuse_duplicates(members: list[tuple[str, Any]]) -> dict[str, Any]:
         for name, _ in members:  # the second occurrence of a name is no longer in `found`
             if found.pop(name, _ABSENT) is _ABSENT:
                 break
-        raise json_unreadable("json_twice", name=json.dumps(name[:_NAME_SHOWN]))
+        raise json_unreadable(
+            "the member {name} occurs twice.", name=json.dumps(name[:_NAME_SHOWN])
+        )
     return found
 
 
@@ -195,7 +205,9 @@ def parse_instant(value: object, field: str = "at") -> int | None:
             return round(at.timestamp() * 1000)
     except (ValueError, OverflowError):
         pass
-    raise field_invalid(field, "iso_timestamp")
+    raise field_invalid(
+        field, "an ISO 8601 timestamp with its time zone expected, such as 2026-12-31T18:00:00Z."
+    )
 
 
 # JSON responses

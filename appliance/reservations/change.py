@@ -317,7 +317,7 @@ def correct(tx: Transaction, reservation_id: str, correction: Correction) -> Res
         raise WrongState(state=reservation.status)
     check_customer(correction.name, correction.email, correction.phone, "")
     if correction.language is not None and correction.language not in LANGUAGES:
-        raise field_invalid("language", "language")
+        raise field_invalid("language", "fr, en or ar expected.")
     wanted = {
         "customer_name": correction.name or reservation.customer_name,
         "customer_email": correction.email or reservation.customer_email,

@@ -38,7 +38,7 @@ def record_payment(
     if reservation.status not in {"pending", "partial"}:
         raise WrongState(state=reservation.status)
     if not 0 < amount <= AMOUNT_MAX:
-        raise field_invalid("amount", "whole_number", largest=AMOUNT_MAX)
+        raise field_invalid("amount", "a whole number from 1 to {largest}.", largest=AMOUNT_MAX)
     if amount > _usual_maximum(tx, reservation) and not sure:
         raise UnusualAmount
     tx.insert(

@@ -86,12 +86,12 @@ def parse_booking(body: Mapping[str, Any]) -> Booking:
         _check_phone(phone, "customer.phone")
     language = body["customer"].get("language")
     if language is not None and language not in LANGUAGES:
-        raise field_invalid("customer.language", "language")
+        raise field_invalid("customer.language", "fr, en or ar expected.")
     notify = body.get("notifyCustomer")
     if notify is None:
         notify = True
     if not isinstance(notify, bool):
-        raise field_invalid("notifyCustomer", "true_or_false")
+        raise field_invalid("notifyCustomer", "true or false expected.")
     return Booking(
         table_id, day, slot, guests, name, email, phone, notes, external_ref, key, notify, language
     )
@@ -154,13 +154,15 @@ def check_customer(name: str | None, email: str | None, phone: str | None, prefi
 def _check_phone(phone: object, field: str) -> None:
     """Raise ValidationError for `field` unless `phone` is None or a phone number."""
     if phone is not None and not (isinstance(phone, str) and is_phone(phone)):
-        raise field_invalid(field, "phone", longest=PHONE_MAX)
+        raise field_invalid(
+            field, "6 to 20 digits expected, in at most {longest} characters.", longest=PHONE_MAX
+        )
 
 
 def _optional_text(value: Any, field: str, longest: int) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise field_invalid(field, "text")
+        raise field_invalid(field, "text expected.")
     check_length(value, field, longest)
     return value or None

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from typing import Any, Literal
 
 from appliance.core.phone_numbers import contains, ends_or_equals, is_asked_for
@@ -75,9 +76,20 @@ def matches_text(query: str, text: str, exact: Iterable[str] = ()) -> bool:
 
     The words are folded. The pages do the same (web/frontend/src/shared/text_folding.ts).
     """
-    names, others = " ".join(words(text)), {" ".join(words(one)) for one in exact}
-    wanted = (" ".join(words(part)) for part in query.split())
-    return all(part in names or part in others for part in wanted)
+    names, others = _joined(text), {_joined(one) for one in exact}
+    return all(part in names or part in others for part in _parts(query))
+
+
+def _joined(text: str) -> str:
+    return " ".join(words(text))
+
+
+_joined_of_table = lru_cache(maxsize=1024)(_joined)  # names and numbers of tables
+
+
+@lru_cache(maxsize=8)  # each query is compared with many reservations
+def _parts(query: str) -> tuple[str, ...]:
+    return tuple(_joined(part) for part in query.split())
 
 
 def is_name(text: str) -> bool:
@@ -95,17 +107,16 @@ Compare = Callable[[str | None, Iterable[str], str], bool]
 
 def _matches(reservation: Reservation, query: str, by_phone: Compare) -> bool:
     typed, numbers = reservation.customer_phone, reservation.phone_numbers
+    texts = [_joined(reservation.customer_name or ""), _joined_of_table(reservation.table_name)]
+    code = (reservation.access_code or "").lower()
+    exact = {
+        _joined_of_table(reservation.table_number),
+        code.replace("-", " "), code.replace("-", ""), code[4:],
+    }  # fmt: skip
     return all(
-        _matches_word(reservation, word) or by_phone(typed, numbers, word) for word in query.split()
+        any(part in text for text in texts) or part in exact or by_phone(typed, numbers, word)
+        for word, part in zip(query.split(), _parts(query), strict=True)
     ) or by_phone(typed, numbers, query)
-
-
-def _matches_word(reservation: Reservation, word: str) -> bool:
-    code = reservation.access_code or ""
-    return (
-        matches_text(word, reservation.customer_name or "", (code, code[4:], code.replace("-", "")))
-        or matches_text(word, reservation.table_name, [reservation.table_number])
-    )  # fmt: skip
 
 
 Order = Literal["slot", "evening", "latest-evening", "newest"]

@@ -3,7 +3,6 @@
 The last owner who can sign in cannot be disabled or lose the owner role.
 """
 
-import json
 from dataclasses import dataclass
 
 from appliance.core.errors import ChangedMeanwhile, LastOwner, NameTaken, NotFound
@@ -184,9 +183,9 @@ def _check_other_owner(tx: Transaction, person: StaffMember) -> None:
         raise LastOwner
 
 
-def find_setup_steps(reader: Reader) -> list[str] | None:
-    """Return the setup steps that are marked as done, or None if the setup was never started."""
-    return reader.one(json.loads, "SELECT steps FROM setup")
+def shows_setup_steps(reader: Reader) -> bool:
+    """Whether the setup was started, and its steps are not left for later."""
+    return bool(reader.value("SELECT NOT steps_hidden FROM setup"))
 
 
 def is_closed(reader: Reader) -> bool:
@@ -258,6 +257,6 @@ def create_first_owner(
     return start_session(tx, staff_id, device_secret, device)
 
 
-def close_setup(tx: Transaction) -> None:
-    """Mark all steps of the setup as done or skipped."""
-    tx.execute("UPDATE setup SET steps = :steps", {"steps": json.dumps(STEPS)})
+def hide_setup_steps(tx: Transaction) -> None:
+    """Leave the steps of the setup for later."""
+    tx.execute("UPDATE setup SET steps_hidden = 1")

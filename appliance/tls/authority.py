@@ -4,11 +4,11 @@ The authority may sign only for the names that it was created for and for privat
 phone that trusts the authority therefore accepts its certificates only for these.
 """
 
+import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
-from socket import gethostname
 from urllib.parse import urlsplit
 
 import apsw
@@ -66,7 +66,7 @@ def wanted_names(slug: str, server: ServerSettings, addresses: Iterable[str]) ->
     addresses, and those of `addresses` that the box listens on. The host of a public `app_url` is
     excluded, because its visitors do not trust the authority.
     """
-    machine = gethostname()
+    machine = socket.gethostname()
     names = ["localhost", f"{slug}.local", machine, *server.names, server.house_address]
     if "." not in machine:
         names.append(f"{machine}.local")

@@ -311,7 +311,7 @@ class Certificates:
     _of_others: list[tuple[Names, ssl.SSLContext]] = field(default_factory=list)
 
     def prepare(self) -> None:
-        """Create missing certificates, even if the clock is not trusted. Load all certificates.
+        """Create missing certificates, then load all certificates.
 
         Raises OperatorError if a file is damaged or readable by other users.
         """
@@ -325,8 +325,7 @@ class Certificates:
         """Renew the certificate if it expires within 30 days, its names changed or `force` is True.
 
         Also renews a certificate that is not valid yet because the clock was ahead when it was
-        created. Returns whether the certificate was renewed. Call this only while the clock is
-        trusted.
+        created. Returns whether the certificate was renewed.
         """
         authority, leaf = read_identity(self.folder / AUTHORITY), read_identity(self.folder / LEAF)
         if authority is None or self._is_outgrown(authority):

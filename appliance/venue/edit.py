@@ -58,20 +58,21 @@ def close_days(
 ) -> Clashes:
     """Close the venue from `first` to `last`, both included.
 
-    If any of the days was open until now and has reservations, change nothing and return these
-    reservations as clashes, unless `accepted` is their mark. An existing closing with the same
-    first and last day is replaced. Raises InvalidDateRange if `last` is before `first`, before
-    tonight or more than 730 days ahead.
+    If the days have reservations, change nothing and return these reservations as clashes, unless
+    `accepted` is their mark. Raises InvalidDateRange if `last` is before `first`, before tonight or
+    more than 730 days ahead, and ValidationError if one of the days is already closed: closings
+    never overlap, so that opening one opens its days.
     """
     tonight = find_tonight(tx)
     if last < max(first, tonight) or (last - tonight).days > BOOKING_HORIZON_DAYS:
         raise InvalidDateRange(field="last")
     closing = Closing(tx.new_id(), first.isoformat(), last.isoformat(), reason)
-    clashes = _new_clashes(tx, accepted, closings=[*list_closings(tx), closing])
+    present = list_closings(tx)
+    if any(one.first <= closing.last and closing.first <= one.last for one in present):
+        raise field_invalid("first", "one of these days is already closed: see the list above.")
+    clashes = _new_clashes(tx, accepted, closings=[*present, closing])
     if clashes:
         return clashes
-    days = {"first": closing.first, "last": closing.last}
-    tx.execute("DELETE FROM closing_day WHERE first_day = :first AND last_day = :last", days)
     tx.insert(
         "closing_day",
         {"id": closing.id, "first_day": closing.first, "last_day": closing.last, "reason": reason},
@@ -246,7 +247,7 @@ def remove_table(tx: Transaction, table_id: str, seen: str) -> None:
     table = get_table(tx, table_id)
     _check_seen(table, seen)
     if table_id in list_used_tables(tx):
-        raise field_invalid("number", "table_used")
+        raise field_invalid("number", "this table has reservations; make it unbookable instead.")
     tx.execute("DELETE FROM venue_table WHERE id = :id", {"id": table_id})
     _store_order(tx, [other.id for other in list_tables(tx)])
 

@@ -48,7 +48,7 @@ def parse_tables(text: str, taken: frozenset[str] = frozenset()) -> PastedTables
         try:
             found = _parse_row(cells)
             if len(tables) + len(found) > TABLES_MAX:
-                raise field_invalid("line", "tables_at_most", most=TABLES_MAX)
+                raise field_invalid("line", "at most {most} tables at once.", most=TABLES_MAX)
             numbers = {*taken, *(table.number for table in tables)}
             for table in found:
                 check_table(table, numbers)
@@ -65,7 +65,7 @@ def _rows(text: str) -> Iterator[tuple[int, str, list[str]]]:
     A quoted cell may contain separators and line breaks. Each row has a separator of its own,
     because people paste rows from different places, unless Excel's line `sep=` names one for all.
     """
-    lines = text.split("\n")
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     named = _SEPARATOR.fullmatch(lines[0].strip())
     line = 1 if named else 0
     while line < len(lines):
@@ -92,7 +92,7 @@ def _split_cells(row: str, separator: str | None) -> list[str]:
 
 def _parse_row(cells: list[str]) -> list[Table]:
     if len(cells) > _COLUMNS:
-        raise field_invalid("line", "table_columns")
+        raise field_invalid("line", "at most six columns.")
     number, name, fewest, most, type_, spend = cells + [""] * (_COLUMNS - len(cells))
     capacity_min = _parse_number(fewest, _CAPACITY_MIN)
     capacity_max = _parse_number(most, max(capacity_min, _CAPACITY_MAX))
@@ -111,9 +111,9 @@ def _expand_range(number: str, name: str) -> list[tuple[str, str]]:
         return [(number, name or number)]
     head, first, other_head, last = found.groups()
     if other_head not in {"", head} or int(first) > int(last):
-        raise field_invalid("number", "table_range")
+        raise field_invalid("number", "a range must go up, as in T1-T12.")
     if int(last) - int(first) >= TABLES_MAX:
-        raise field_invalid("line", "tables_at_most", most=TABLES_MAX)
+        raise field_invalid("line", "at most {most} tables at once.", most=TABLES_MAX)
     width = len(first) if first.startswith("0") else 0
     counted = [str(n).zfill(width) for n in range(int(first), int(last) + 1)]
     stem = name.removesuffix(first).rstrip() if name.endswith(first) else name

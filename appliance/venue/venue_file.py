@@ -13,7 +13,14 @@ from typing import Any, TypeVar
 
 from appliance.clock import ZoneDatabase
 from appliance.core.edited_files import parse_edited
-from appliance.core.errors import OperatorError, ValidationError, field_invalid, raise_faults
+from appliance.core.errors import (
+    OperatorError,
+    ValidationError,
+    field_invalid,
+    not_among,
+    raise_faults,
+    too_long,
+)
 from appliance.core.i18n import is_currency
 from appliance.core.phone_numbers import PHONE_MAX, is_phone
 from appliance.core.text import fold
@@ -70,29 +77,33 @@ def check_venue(venue: Venue, zones: ZoneDatabase) -> None:
 
 def _venue_faults(venue: Venue, zones: ZoneDatabase) -> Iterator[ValidationError]:
     ends, phone, map_url = venue.evening_ends_at, venue.phone, venue.map_url
-    for name, is_valid, rule, blanks in (
-        ("name", bool(venue.name.strip()), "a_name", {}),
-        ("name", len(venue.name) <= _VENUE_NAME_MAX, "at_most", {"longest": _VENUE_NAME_MAX}),
-        ("slug", len(venue.slug) <= _SLUG_MAX and _SLUG.fullmatch(venue.slug), "slug", {}),
-        ("status", venue.status in STATUSES, "among", {"allowed": ", ".join(STATUSES)}),
-        ("reservation_mode", venue.reservation_mode in MODES, "among",
-         {"allowed": ", ".join(MODES)}),
-        ("request_expiry_hours", 1 <= venue.request_expiry_hours <= HOURS_MAX, "hours",
-         {"longest": HOURS_MAX}),
-        ("currency", is_currency(venue.currency), "currency", {}),
-        ("evening_ends_at", is_slot(ends) and minutes(ends) <= _LATEST_END, "evening_end", {}),
-        ("address", len(venue.address or "") <= ADDRESS_MAX, "at_most", {"longest": ADDRESS_MAX}),
-        ("map_url", map_url is None or _MAP_URL.fullmatch(map_url), "map_url", {}),
-        ("phone", phone is None or _is_number(phone), "phone", {"longest": PHONE_MAX}),
-        ("time_zone", _is_zone(venue.time_zone, zones), "time_zone", {}),
+    for is_valid, fault in (
+        (venue.name.strip(), field_invalid("name", "please give a name.")),
+        (len(venue.name) <= _VENUE_NAME_MAX, too_long("name", _VENUE_NAME_MAX)),
+        (len(venue.slug) <= _SLUG_MAX and _SLUG.fullmatch(venue.slug),
+         field_invalid("slug", "please give lower-case letters without accents and digits, joined "
+                       "by hyphens, such as riad-atlas.")),
+        (venue.status in STATUSES, not_among("status", STATUSES)),
+        (venue.reservation_mode in MODES, not_among("reservation_mode", MODES)),
+        (1 <= venue.request_expiry_hours <= HOURS_MAX,
+         field_invalid("request_expiry_hours", "1 to {longest} hours.", longest=HOURS_MAX)),
+        (is_currency(venue.currency),
+         field_invalid("currency", "please give the code of a current currency, such as MAD or "
+                       "EUR.")),
+        (is_slot(ends) and minutes(ends) <= _LATEST_END,
+         field_invalid("evening_ends_at", "a time from 00:00 to 12:00.")),
+        (len(venue.address or "") <= ADDRESS_MAX, too_long("address", ADDRESS_MAX)),
+        (map_url is None or _MAP_URL.fullmatch(map_url),
+         field_invalid("map_url", "an address that begins with https://.")),
+        (phone is None or _is_number(phone),
+         field_invalid("phone", "6 to 20 digits expected, in at most {longest} characters.",
+                       longest=PHONE_MAX)),
+        (_is_zone(venue.time_zone, zones),
+         field_invalid("time_zone", "please give a name from the list, such as "
+                       "Africa/Casablanca.")),
     ):  # fmt: skip
         if not is_valid:
-            yield field_invalid(name, rule, **blanks)
-
-
-def _too_long(value: str, field: str, longest: int) -> Iterator[ValidationError]:
-    if len(value) > longest:
-        yield field_invalid(field, "at_most", longest=longest)
+            yield fault
 
 
 def _is_number(phone: str) -> bool:
@@ -116,21 +127,27 @@ def check_table(table: Table, taken: Collection[str]) -> None:
 
 def _table_faults(table: Table, taken: Collection[str]) -> Iterator[ValidationError]:
     if fold(table.number) in map(fold, taken):
-        yield field_invalid("number", "number_taken", number=table.number)
+        yield field_invalid("number", "another table has the number {number}.", number=table.number)
     for name, longest in (("number", _LABEL_MAX), ("name", NAME_MAX), ("type", _LABEL_MAX)):
         value = getattr(table, name)
         if not value.strip():
-            yield field_invalid(name, "table_texts")
-        yield from _too_long(value, name, longest)
+            yield field_invalid(name, "a number, a name and a type are required.")
+        if len(value) > longest:
+            yield too_long(name, longest)
     for name, value, smallest, largest in (
         ("capacity_min", table.capacity_min, 1, CAPACITY_MAX),
         ("capacity_max", table.capacity_max, 1, CAPACITY_MAX),
         ("minimum_spend", table.minimum_spend, 0, SPEND_MAX),
     ):
         if not smallest <= value <= largest:
-            yield field_invalid(name, "whole_number_from", smallest=smallest, largest=largest)
+            yield field_invalid(
+                name,
+                "please give a whole number from {smallest} to {largest}.",
+                smallest=smallest,
+                largest=largest,
+            )
     if 1 <= table.capacity_max < table.capacity_min:
-        yield field_invalid("capacity_max", "capacities")
+        yield field_invalid("capacity_max", "the maximum must not be below the minimum.")
 
 
 def check_slot(slot: Slot, others: Iterable[Slot]) -> None:
@@ -144,16 +161,22 @@ def check_slot(slot: Slot, others: Iterable[Slot]) -> None:
 def _slot_faults(slot: Slot, others: Iterable[Slot]) -> Iterator[ValidationError]:
     for name, value in (("start", slot.start), ("end", slot.end)):
         if not is_slot(value):
-            yield field_invalid(name, "time")
+            yield field_invalid(name, "a time such as 19:30.")
     if slot.end == slot.start:
-        yield field_invalid("end", "slot_end")
-    yield from _too_long(slot.name, "name", NAME_MAX)
+        yield field_invalid("end", "the end must differ from the start.")
+    if len(slot.name) > NAME_MAX:
+        yield too_long("name", NAME_MAX)
     days = set(slot.days_of_week)
     if not days or not days <= _WEEK or len(days) < len(slot.days_of_week):
-        yield field_invalid("days", "a_day")
+        yield field_invalid("days", "at least one day.")
     for other in others:
         if other.start == slot.start and days & set(other.days_of_week):
-            yield field_invalid("start", "slot_taken", name=other.name, start=slot.start)
+            yield field_invalid(
+                "start",
+                "“{name}” already starts at {start} on one of these days.",
+                name=other.name,
+                start=slot.start,
+            )
 
 
 def check_evenings(
@@ -171,7 +194,12 @@ def check_evenings(
             starts = interval(other, evening_ends_at)[0]
             is_checked = changed is None or changed in {slot, other}
             if is_checked and starts < ends and next_days & set(other.days_of_week):
-                raise field_invalid(field, "next_evening", name=slot.name, other=other.name)
+                raise field_invalid(
+                    field,
+                    "“{name}” runs into “{other}” of the next day, so a table could be sold twice.",
+                    name=slot.name,
+                    other=other.name,
+                )
 
 
 def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
@@ -263,9 +291,10 @@ def _naming_field(path: str, members: Mapping[str, Any]) -> Iterator[None]:
         yield
     except ValidationError as refusal:
         name = _FILE_NAMES.get(refusal.field or "", refusal.field or "")
-        rule = refusal.rule.english.format(**refusal.rule.blanks) if refusal.rule else ""
         value = members.get(name)
-        raise OperatorError(f"{path}{name} is {value!r} in the venue file: {rule}") from None
+        raise OperatorError(
+            f"{path}{name} is {value!r} in the venue file: {refusal.rule}"
+        ) from None
 
 
 def _check_policies(policies: dict[str, Any] | None) -> None:

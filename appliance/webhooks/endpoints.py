@@ -75,7 +75,9 @@ def parse_ca(text: str) -> str:
     try:
         found = x509.load_pem_x509_certificates(text[:_CA_MAX].encode())
     except ValueError:
-        raise field_invalid("ca", "ca") from None
+        raise field_invalid(
+            "ca", "certificates expected in PEM, -----BEGIN CERTIFICATE-----."
+        ) from None
     return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in found)
 
 
@@ -86,7 +88,9 @@ def parse_pin(text: str) -> bytes:
     """
     digits = text.strip().lower().removeprefix("sha256:").replace(":", "")
     if not _PIN.fullmatch(digits):
-        raise field_invalid("pin", "pin")
+        raise field_invalid(
+            "pin", "SHA-256 fingerprint of the certificate expected, 64 hexadecimal digits."
+        )
     return bytes.fromhex(digits)
 
 
@@ -279,9 +283,9 @@ def trust_receiver(
     """
     endpoint = get_endpoint(tx, endpoint_id)
     if ca is not None and pin is not None:
-        raise field_invalid("pin", "ca_or_pin")
+        raise field_invalid("pin", "give either an authority or a fingerprint, not both.")
     if (ca is not None or pin is not None) and endpoint.url[:5].lower() == "http:":
-        raise field_invalid("url", "no_certificate")
+        raise field_invalid("url", "this receiver has no certificate: it uses plain http.")
     tx.update("endpoint", endpoint_id, ca=ca, pin=pin)
     tx.notices.append(EndpointsChanged(endpoint_id))
 

@@ -15,9 +15,9 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from urllib.parse import urlsplit
 
 from appliance.core.errors import (
-    RULES,
     InvalidWebhookUrl,
     OperatorError,
+    Rule,
     WebhookNameClosed,
     WebhookUrlClosed,
 )
@@ -201,24 +201,24 @@ def parse_target_url(url: object, *, allow_http: bool) -> TargetUrl:
     Does not check whether the address and port are permitted; EgressGuard does.
     """
     if isinstance(url, str) and len(url) > _URL_MAX:
-        raise _refused("url_length")
+        raise _refused("at most 2048 characters.")
     if not (isinstance(url, str) and _PRINTABLE.fullmatch(url)):
-        raise _refused("url_absolute")
+        raise _refused("expected an absolute URL, https://…, in ASCII.")
     try:
         parts = urlsplit(url)
         host = parts.hostname
     except ValueError:
-        raise _refused("url_host") from None
+        raise _refused("the host name or IP address is not in its usual form.") from None
     try:
         port = parts.port
     except ValueError:
-        raise _refused("url_port") from None
+        raise _refused("the port must be a number from 1 to 65535.") from None
     if parts.scheme not in {"http", "https"} or not parts.netloc:
-        raise _refused("url_absolute")
+        raise _refused("expected an absolute URL, https://…, in ASCII.")
     if "@" in parts.netloc or "#" in url:
-        raise _refused("url_user_info")
+        raise _refused("it must not contain a user name, a password or a #fragment.")
     if parts.scheme == "http" and not allow_http:
-        raise _refused("url_https")
+        raise _refused("https is required, unless the venue sets webhooks.allow_http = true.")
     secure = parts.scheme == "https"
     port = _default_port(secure=secure) if port is None else port
     name, address = _parse_host(host or "", parts.netloc)
@@ -235,7 +235,7 @@ def _forbidden(receiver: TargetUrl, address: IpAddress | None) -> InvalidWebhook
     resolved to, so that partners cannot explore the venue's network.
     """
     if address is not None and reach_of(address) is Reach.NEVER:
-        return _refused("url_reserved")
+        return _refused("this address is reserved: no setting allows it.")
     usual = _default_port(secure=receiver.secure)
     if receiver.address is None:
         return WebhookNameClosed(field="url", usual=usual, port=receiver.port)
@@ -253,7 +253,7 @@ def _parse_host(host: str, netloc: str) -> tuple[str, IpAddress | None]:
         if "[" in netloc:
             rest = netloc.rpartition("]")[2]
             if "%" in host or not netloc.startswith("[") or rest[:1] not in {"", ":"}:
-                raise _refused("url_host")
+                raise _refused("the host name or IP address is not in its usual form.")
             address = IPv6Address(host)
             return str(address), address
         name = host.removesuffix(".")
@@ -261,9 +261,9 @@ def _parse_host(host: str, netloc: str) -> tuple[str, IpAddress | None]:
         if _NUMBER.fullmatch(labels[-1]):
             return host, IPv4Address(host)
     except ValueError:
-        raise _refused("url_host") from None
+        raise _refused("the host name or IP address is not in its usual form.") from None
     if len(name) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
-        raise _refused("url_host")
+        raise _refused("the host name or IP address is not in its usual form.")
     return name, None
 
 
@@ -271,9 +271,8 @@ def _default_port(*, secure: bool) -> int:
     return 443 if secure else 80
 
 
-def _refused(rule: str) -> InvalidWebhookUrl:
-    french, english = RULES[rule]
-    return InvalidWebhookUrl(field="url", rule_fr=french, rule=english)
+def _refused(text: str) -> InvalidWebhookUrl:
+    return InvalidWebhookUrl(field="url", rule=Rule(text))
 
 
 DNS_SECONDS = 3.0

@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from appliance.clock import Clock, format_instant
-from appliance.core.errors import PairingLater, PairingRefused, field_invalid
+from appliance.core.errors import PairingLater, PairingRefused, field_invalid, not_among
 from appliance.core.tokens import encode_url_safe
 from appliance.database.connection import Reader
 from appliance.door.guest_pass import list_public_keys, venue_tag
@@ -99,13 +99,13 @@ def parse_pairing(body: dict[str, Any]) -> PairingRequest:
     if is_typed:
         code = re.sub(r"[\s-]", "", code)
         if not _PAIRING_CODE.fullmatch(code):
-            raise field_invalid("code", "pairing_code")
+            raise field_invalid("code", "8 digits expected.")
     name = body.get("name")
     if name is not None and (not isinstance(name, str) or len(name.strip()) > NAME_MAX):
-        raise field_invalid("name", "text_at_most", longest=NAME_MAX)
+        raise field_invalid("name", "text of at most {longest} characters.", longest=NAME_MAX)
     language = body.get("language", "fr")
     if language not in LANGUAGES:
-        raise field_invalid("language", "among", allowed=", ".join(LANGUAGES))
+        raise not_among("language", LANGUAGES)
     cookie = parse_flag(body, "cookie")
     return PairingRequest(code, (name or "").strip() or None, language, cookie, is_typed)
 

@@ -248,14 +248,14 @@ def parse_offline_scans(value: object, terminal: Terminal) -> list[OfflineScan]:
     For scans with `shown`, `sync_scans` checks the role.
     """
     if not isinstance(value, list) or len(value) > SCANS_MAX:
-        raise field_invalid("scans", "list_at_most", longest=SCANS_MAX)
+        raise field_invalid("scans", "a list of at most {longest}.", longest=SCANS_MAX)
     return [_parse_offline_scan(item, terminal, f"scans[{n}]") for n, item in enumerate(value)]
 
 
 def parse_scan_id(value: object) -> str:
     """Parse a scan id: 1 to 64 letters, digits or `._~-`. Raises ValidationError otherwise."""
     if not isinstance(value, str) or not _SCAN_ID.fullmatch(value):
-        raise field_invalid("scanId", "scan_id")
+        raise field_invalid("scanId", "1 to 64 letters, digits or ._~- expected.")
     return value
 
 
@@ -265,7 +265,7 @@ def parse_code(value: object) -> str:
     Raises ValidationError if it is blank or longer than 2048 characters.
     """
     if not isinstance(value, str) or not value.strip() or len(value) > CODE_MAX:
-        raise field_invalid("code", "text_of", longest=CODE_MAX)
+        raise field_invalid("code", "text of 1 to {longest} characters.", longest=CODE_MAX)
     return value
 
 
@@ -273,7 +273,7 @@ def parse_reservation_id(value: object) -> str:
     """Parse a reservation id. Raises ValidationError if it is not a UUID."""
     reservation_id = parse_uuid(value)
     if reservation_id is None:
-        raise field_invalid("reservationId", "uuid")
+        raise field_invalid("reservationId", "a UUID expected.")
     return reservation_id
 
 
@@ -285,7 +285,7 @@ def parse_reason(value: object, field: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or len(value) > REASON_MAX:
-        raise field_invalid(field, "text_at_most", longest=REASON_MAX)
+        raise field_invalid(field, "text of at most {longest} characters.", longest=REASON_MAX)
     return value.strip() or None
 
 
@@ -293,7 +293,7 @@ def parse_needed_reason(value: object, field: str) -> str:
     """Parse a required reason. Raises ValidationError if it is absent, blank or too long."""
     reason = parse_reason(value, field)
     if reason is None:
-        raise field_invalid(field, "reason")
+        raise field_invalid(field, "a reason is required.")
     return reason
 
 
@@ -312,13 +312,13 @@ def parse_flag(body: dict[str, Any], field: str) -> bool:
     """Parse an optional boolean, false by default. Raises ValidationError for other values."""
     value = body.get(field, False)
     if not isinstance(value, bool):
-        raise field_invalid(field, "true_or_false")
+        raise field_invalid(field, "true or false expected.")
     return value
 
 
 def _parse_offline_scan(item: object, terminal: Terminal, path: str) -> OfflineScan:
     if not isinstance(item, dict):
-        raise field_invalid(path, "object")
+        raise field_invalid(path, "an object expected.")
     try:
         shown = _parse_shown(item.get("shown"))
         scan = parse_request(item, terminal) if shown is None else _parse_members(item)
@@ -329,7 +329,7 @@ def _parse_offline_scan(item: object, terminal: Terminal, path: str) -> OfflineS
         if shown == TAKEN_BACK:
             reason = parse_reason(item.get("reason"), "reason")
         if scan.device_at is None:
-            raise field_invalid("at", "timestamp")
+            raise field_invalid("at", "a timestamp is required.")
     except ValidationError as fault:
         raise fault.inside(path) from None
     scan = replace(scan, simulate=False, reason=reason, shown=shown)
@@ -339,7 +339,7 @@ def _parse_offline_scan(item: object, terminal: Terminal, path: str) -> OfflineS
 def _parse_shown(value: object) -> str | None:
     """Parse the result that the terminal showed, which may be one that occurs only offline."""
     if value is not None and (not isinstance(value, str) or not _RESULT.fullmatch(value)):
-        raise field_invalid("shown", "result")
+        raise field_invalid("shown", "a result expected.")
     return value
 
 
@@ -358,7 +358,7 @@ def parse_people(value: object, field: str) -> int | None:
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= ARRIVALS_MAX:
-        raise field_invalid(field, "whole_number", largest=ARRIVALS_MAX)
+        raise field_invalid(field, "a whole number from 1 to {largest}.", largest=ARRIVALS_MAX)
     return value
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 
 import pytest
 import stripe
@@ -15,6 +14,7 @@ from appliance.outbox import queue_event
 from appliance.webhooks.endpoints import register_endpoint
 from tests.app.processes import Serving
 from tests.journeys.box_process import found_box
+from tests.waiting import within
 from web.main import main
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -55,7 +55,7 @@ async def command(data, *words):
 
 async def delivered(data):
     """Wait until no delivery is pending."""
-    async with asyncio.timeout(60):
+    async with within("the end of all pending deliveries"):
         while True:
             with transaction(data) as tx:
                 if not tx.value("SELECT count(*) FROM delivery WHERE state = 'pending'"):
@@ -63,13 +63,11 @@ async def delivered(data):
             await asyncio.sleep(0.05)
 
 
-async def test_a_replay_beside_the_running_box_starts_within_seconds(data, receiver):
+async def test_a_replay_beside_the_running_box_starts_at_once(data, receiver):
     endpoint_id, _, delivery_id = a_dead_delivery(data, receiver)
     with serving(data):
         await command(data, "replay", "--environment", "live", "--delivery", delivery_id)
-        started = time.monotonic()
         [one] = await receiver.got(1)
-        assert time.monotonic() - started < 5
         await delivered(data)
 
         await command(data, "replay", "--environment", "live", "--endpoint", endpoint_id, "--all")

@@ -13,6 +13,7 @@ from aiohttp import web
 from appliance.http.request import BY_RELAY
 from tests.app.processes import Serving
 from tests.journeys.box_process import found_box
+from tests.waiting import within
 from web.connection import PROXY_KEEP_ALIVE, Connection, ConnectionLimit
 
 SECRET = "svc_live_0123456789abcdef"
@@ -204,7 +205,7 @@ async def test_a_connection_that_asks_nothing_is_dropped_and_one_that_asks_is_ke
         answered, asking_out = await asyncio.open_connection(sock=asking)
 
         try:
-            async with asyncio.timeout(60):
+            async with within("the end of the silent connection"):
                 assert await silent.read() == b""
                 assert (await answered.readline()).startswith(b"HTTP/1.1 200")
         finally:
@@ -274,7 +275,7 @@ async def test_who_never_reads_an_answer_is_hung_up_on(monkeypatch):
             await loop.sock_sendall(
                 asking, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
             )
-            async with asyncio.timeout(60):
+            async with within("the end of the connection"):
                 await held.come.wait()
                 await held.gone.wait()
 

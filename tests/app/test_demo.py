@@ -53,7 +53,8 @@ def fetch(url, data=None, **headers):
         with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310 - as above
             return response.status, response.read().decode()
     except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
+        with error:
+            return error.code, error.read().decode()
 
 
 def printed(demo, pattern):

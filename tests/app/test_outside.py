@@ -102,12 +102,14 @@ async def test_another_box_cannot_prove_to_be_this_one(proxy, authority):
 
 
 @pytest.mark.parametrize(
-    "shown", [{"name": "other.example"}, {"name": "localhost", "days": -1}, {"name": "localhost"}]
+    "shown",
+    [{"name": "other.example"}, {"name": "localhost", "until": 2001}, {"name": "localhost"}],
 )
-async def test_a_certificate_that_browsers_refuse_is_named(running, authority, shown):
-    name, days = shown["name"], shown.get("days", 90)
+async def test_a_certificate_that_browsers_refuse_is_named(
+    running, authority, tls_looks_at_dates, shown
+):
     issuer = authority if shown != {"name": "localhost"} else None
-    async with Proxy(running).at(Certificate(name, issuer=issuer, days=days)) as proxy:
+    async with Proxy(running).at(Certificate(**shown, issuer=issuer)) as proxy:
         trust = OwnAuthority(authority.pem)
         found = await check_outside(proxy.url, running.live.keyring, NONCE, trust)
     assert (found.status, found.finding.values["url"]) == ("fail", proxy.url)

@@ -12,6 +12,8 @@ from typing import Any
 
 from playwright.async_api import BrowserContext, Error, Page
 
+from tests.waiting import until
+
 PHONE = {"width": 390, "height": 844}
 ONLINE = "dispatchEvent(new Event('online'))"
 _STRIKE_SECONDS = 0.003  # between two keys of a scanner
@@ -56,7 +58,7 @@ class Phone:
         await self.page.evaluate("navigator.serviceWorker.ready.then(() => true)")
 
     async def until(self, script: str, argument: Any = None) -> None:
-        """Wait until a script returns true or a promise of true, at most a minute.
+        """Wait until a script returns true or a promise of true.
 
         Playwright's own `wait_for_function` accepts every promise as true.
         """
@@ -69,7 +71,7 @@ class Phone:
                     return False
                 raise
 
-        await eventually(is_so)
+        await until(is_so)
 
     async def wedge(
         self, keys: str, codes: Sequence[str] | None = None, *, enter: bool = True
@@ -191,15 +193,6 @@ _LISTED = f"""async (environment) => {{ {_OPEN}
 _QUEUE_IS_EMPTY = f"""async (environment) => {{ {_OPEN}
   return (await ask("queue", (store) => store.count())) === 0;
 }}"""
-
-
-async def eventually(is_true: Callable[[], Any]) -> None:
-    """Wait until the awaited condition is true, at most a minute."""
-    for _ in range(1200):
-        if await is_true():
-            return
-        await asyncio.sleep(0.05)
-    raise TimeoutError
 
 
 def _kill_browser(profile: Path) -> None:

@@ -6,25 +6,33 @@ checked: its markup is that of Swagger UI.
 """
 
 import base64
+import re
+from datetime import date
 
 import pytest
 import zxingcpp
 
 from appliance.alerts import Alert, put_alert
 from appliance.core.settings import MailSettings
+from appliance.core.tokens import hash_token
+from appliance.door.terminals import offer_pairing
 from appliance.email.rendering import EMAIL_KINDS, Composer, read_contents
 from appliance.outbox import announce
 from appliance.privacy import ask_erasure
 from appliance.reservations.email_queue import WITH_PASS, queue_email
+from appliance.staff.accounts import begin_setup
+from appliance.venue.edit import close_days
 from appliance.webhooks.endpoints import register_endpoint
 from tests.browser.accessibility import violations
 from tests.browser.chromium import browser_fixture
 from tests.browser.films import film
 from tests.browser.guest_look import a_guests_page, picture
 from tests.browser.keyboard import is_within
+from tests.builders import a_key
 from tests.conftest import with_settings
 from tests.unit.arrivals import add_reservation
 from tests.unit.email import conftest as mail
+from web.portal.routes import PORTAL_ROUTES
 
 NARROW, DESK = {"width": 320, "height": 640}, {"width": 1280, "height": 800}
 LOOKS = pytest.mark.parametrize(
@@ -34,14 +42,23 @@ LOOKS = pytest.mark.parametrize(
     ids=lambda value: f"{value['width']}px" if isinstance(value, dict) else value,
 )  # fmt: skip
 LOCALES = {"fr": "fr-MA", "en": "en-GB", "ar": "ar-MA"}
+CLOSED_DAY = "2026-11-25"
 ROOMS = (
-    "tonight", "tonight/sheet", "reservations", "reservations?q=nobody",
-    "reservations/new?guests=99", "venue", "venue/slots", "venue/closings", "venue/rules",
+    "tonight", f"tonight?date={CLOSED_DAY}", "tonight/sheet", "reservations",
+    "reservations?q=nobody", "reservations?from=2026-12-24&to=2026-12-01",
+    "reservations/new?guests=99", f"reservations/new?date={CLOSED_DAY}",
+    "reservations/new?date=2026-11-01", "venue", "venue/slots", "venue/closings", "venue/rules",
     "door", "door/log", "door/keys", "integrations", "integrations/keys/new",
     "integrations/endpoints/new", "integrations/deliveries", "integrations/replay",
     "integrations/warnings", "people", "people/log", "account", "box",
     "box/address",
 )  # fmt: skip
+# What a GET answers that is no page: parts, feeds, downloads and redirects
+NO_PAGES = {
+    "/portal", "/portal/", "/portal/tonight/rows", "/portal/tonight/events",
+    "/portal/reservations/export.csv", "/portal/reservations/{id}/held.json",
+    "/portal/door/log/export", "/portal/box/backup", "/portal/box/update",
+}  # fmt: skip
 LONG = "Maximilienne-Alexandrine de La Rochefoucauld-Montmorency-Bouteville"
 OPEN_ALL = "document.querySelectorAll('main details').forEach((one) => { one.open = true; })"
 FONT_SIZE = "getComputedStyle(document.documentElement).fontSize"
@@ -102,11 +119,9 @@ class Findings(dict):
             await self.look(page, path)
 
 
-@LOOKS
-async def test_no_page_of_the_portal_has_a_violation(portal, size, scheme, language):
-    box, found = portal.box, Findings()
-    environment = box.environment
-    now = box.clock.now()
+async def fill(box):
+    """Fill the box with one of everything. Return the paths of its pages, and a reservation."""
+    environment, now = box.environment, box.clock.now()
     asked = await box.guest(slot="19:30", vip=1, status="requested", notes="Gâteau à 23 h")
     await box.guest(slot=None, table="T2", arrived=1, customer_name=LONG, body_mismatches=1)
     late = await box.guest(slot="22:00", table="T3", late_at=1, status="pending", source="partner")
@@ -118,12 +133,27 @@ async def test_no_page_of_the_portal_has_a_violation(portal, size, scheme, langu
     )  # fmt: skip
     await environment.database.write(announce, "reservation.created", asked.id)
     await environment.database.write(put_alert, Alert("mail_settings", "", now, "none"))
+    await a_key(environment)
+    await environment.database.write(begin_setup, closed=False)
+    await environment.database.write(
+        close_days, date.fromisoformat(CLOSED_DAY), date.fromisoformat(CLOSED_DAY), "Travaux"
+    )
+    offered = await environment.database.write(offer_pairing, "Porte 2")
+    paths.append(f"door/pairings/{hash_token(offered.secret).hex()}")
+    await box.phone("Entrée du jardin, côté de la rue des Bouchers")
     for table, room in (("venue_table", "venue/tables"), ("slot", "venue/slots"),
-                        ("delivery", "integrations/deliveries")):  # fmt: skip
+                        ("delivery", "integrations/deliveries"), ("api_key", "integrations/keys"),
+                        ("terminal", "door/terminals")):  # fmt: skip
         [(row,), *_] = await box.rows(f"SELECT id FROM {table}")  # noqa: S608 - names above
         paths.append(f"{room}/{row}")
     paths.append(f"integrations/endpoints/{endpoint.id}")
-    await box.phone("Entrée du jardin, côté de la rue des Bouchers")
+    return paths, asked
+
+
+@LOOKS
+async def test_no_page_of_the_portal_has_a_violation(portal, size, scheme, language):
+    box, found = portal.box, Findings()
+    paths, asked = await fill(box)
     stranger = await portal.stranger(language, viewport=size, color_scheme=scheme)
     await stranger.goto("/portal/setup")  # before there is an owner
     await found.look(stranger, "first setup")
@@ -132,7 +162,10 @@ async def test_no_page_of_the_portal_has_a_violation(portal, size, scheme, langu
         language=language, viewport=size, color_scheme=scheme, reduced_motion="reduce"
     )
 
-    await found.visit(page, *(f"/portal/{path}" for path in (*ROOMS, *paths, "unknown")))
+    visited = [f"/portal/{path}" for path in (*ROOMS, *paths)]
+    assert unvisited(visited) == set()
+    await found.visit(page, *visited, "/portal/unknown")
+    await look_at_forms(page, found)
     await page.goto("/portal/tonight")
     await page.click(f"table [data-reservation='{asked.id}']")
     await page.wait_for_selector("#drawer [data-detail]")
@@ -147,6 +180,35 @@ async def test_no_page_of_the_portal_has_a_violation(portal, size, scheme, langu
 
     assert found == {}
     assert portal.complaints == []
+
+
+async def look_at_forms(page, found):
+    """Look at forms with a draft, with faults, and with a question before they are saved."""
+    await page.goto("/portal/reservations/new")
+    await page.fill("[name=customer_name]", LONG)
+    await page.reload()
+    await page.wait_for_selector(".draft")
+    await page.evaluate("document.querySelector('[data-waiting]').hidden = false")
+    await found.look(page, "draft")
+    await page.evaluate("document.querySelector('form.sheet').noValidate = true")
+    await page.fill("[name=customer_email]", "a@b")
+    await page.click("form.sheet .buttons button")
+    await page.wait_for_selector("[name=customer_email][aria-invalid]")
+    await found.look(page, "refused")
+    await page.goto("/portal/venue")
+    for text in ("A1-A3;Salon;2;4", "X1;a;0;4000;bar;12,5"):
+        await page.fill("textarea[name=list]", text)
+        await page.click("form[action$=preview] button:not([type=button])")
+        await page.wait_for_selector("#found-title" if ";Salon" in text else "#faults-title")
+        await found.look(page, f"preview of {text}")
+
+
+def unvisited(paths):
+    """The pages of the portal that none of the paths leads to."""
+    pages = {route.path for route in PORTAL_ROUTES if route.method == "GET"} - NO_PAGES
+    fixed = {path.partition("?")[0] for path in paths}
+    patterns = {page: re.compile(re.sub(r"\{\w+\}", "[0-9a-f-]{30,}", page)) for page in pages}
+    return {page for page in pages if not any(map(patterns[page].fullmatch, fixed))}
 
 
 def queue_test_email(tx, language):
@@ -167,6 +229,7 @@ async def open_guest_pages(box, page):
     claims = [f"/claim-guest/{keyring.claim_token(one.id)}" for one in (coming, requested)]
     await page.goto(claims[0])
     await page.click("form button")
+    await page.wait_for_selector("main a[href*='/access/']")
     return (
         *(f"/access/{token}" for token in tokens), claims[1], f"{claims[0]}/cancel", "/me",
         f"/me/{coming.id}", f"/me/{coming.id}/cancel", "/book", "/book?date=2026-11-22",

@@ -6,7 +6,7 @@ import aiohttp
 
 from appliance.door.terminals import issue_terminal
 from tests.browser.accessibility import violations
-from tests.browser.phones import eventually
+from tests.waiting import until
 
 TABLES = "[...document.querySelectorAll('#guests .guest-table')].map((one) => one.textContent)"
 FOCUSED = "document.activeElement.querySelector('.guest-table')?.textContent"
@@ -104,7 +104,7 @@ async def take_back(phone):
     await phone.page.click("#guest-undo")
     assert await violations(phone.page) == []
     await phone.page.click("#guest-reasons [data-reason='take_back.left']")
-    await eventually(lambda: is_undone(phone))
+    await until(lambda: is_undone(phone))
 
 
 async def is_undone(phone):
@@ -301,7 +301,7 @@ async def test_how_many_are_here_is_chosen_from_a_list_that_no_scanner_changes(d
     await phone.scan(await door.pass_of(guest))
 
     await count.select_option("3")
-    await eventually(lambda: door.are_in(guest, 3))
+    await until(lambda: door.are_in(guest, 3))
     await phone.page.wait_for_selector("#verdict-facts:has-text('3 / 8')")
     await count.focus()
 
@@ -319,6 +319,6 @@ async def test_the_next_code_right_after_fewer_are_here_counts_both_and_shows_it
     await phone.page.click("#verdict-stepper [data-step='-1']")
     assert await phone.scan(await door.pass_of(following)) == "cancelled"
 
-    await eventually(lambda: door.are_in(guest, 3))
+    await until(lambda: door.are_in(guest, 3))
     await asyncio.sleep(0.5)
     assert await phone.result() == "cancelled"

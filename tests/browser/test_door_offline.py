@@ -3,7 +3,7 @@
 import json
 
 from appliance.door.guest_pass import rotate_signing_key
-from tests.browser.phones import eventually
+from tests.waiting import until
 
 _LATER = """seconds => {
   const before = Date.now;
@@ -213,7 +213,7 @@ async def test_a_new_signing_key_is_learned_before_the_box_is_gone(door):
     async def has_the_guest():
         return len(json.loads((await phone.kept("snapshot"))["payload"])["passes"]) == 1
 
-    await eventually(has_the_guest)
+    await until(has_the_guest)
     await door.stop()
 
     assert await phone.scan(text) == "checked_in"

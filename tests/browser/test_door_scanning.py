@@ -8,7 +8,6 @@ from PIL import Image
 from appliance.core.qr import qr_png
 from tests.browser.accessibility import violations
 from tests.browser.films import film, film_of_pictures, held_up, inverted, small
-from tests.browser.phones import eventually
 from tests.unit.door.test_keyboard_layouts import (
     ARABIC,
     ARABIC_WITH_SHIFT,
@@ -17,6 +16,7 @@ from tests.unit.door.test_keyboard_layouts import (
     QWERTZ,
     typed,
 )
+from tests.waiting import until
 
 LAYOUTS = {
     "azerty": AZERTY,
@@ -86,7 +86,7 @@ async def test_the_camera_lets_twenty_guests_in_with_one_tap_for_all_and_each_is
     async def everybody_is_in():
         return all([await door.are_in(guest, guest.guests) for guest in guests])
 
-    await eventually(everybody_is_in)
+    await until(everybody_is_in, seconds=40)  # the film of twenty codes takes 10 s and is repeated
 
     announced = await door.rows("SELECT type, count(*) FROM event GROUP BY type")
     assert dict(announced)["reservation.checked_in"] == len(guests)

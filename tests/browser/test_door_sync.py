@@ -11,7 +11,8 @@ from appliance.door.terminals import (
     terminal_mark,
 )
 from tests.browser.accessibility import violations
-from tests.browser.phones import ONLINE, eventually
+from tests.browser.phones import ONLINE
+from tests.waiting import until
 
 HAS_FOCUS = "() => document.activeElement === document.querySelector('#conflict[open] button')"
 _COUNTER = "want => document.getElementById('counter-said').textContent.includes(want)"
@@ -63,7 +64,7 @@ async def test_the_conflict_is_shown_on_both_phones_without_a_fault_and_understo
         told = "SELECT count(*), count(acknowledged_at) FROM door_conflict"
         return await door.rows(told) == [(1, 1)]
 
-    await eventually(is_understood)
+    await until(is_understood)
 
 
 async def test_a_scan_while_a_conflict_shows_is_decided_and_the_conflict_waits(door):
@@ -160,7 +161,7 @@ async def test_a_guest_whose_answer_is_lost_is_welcome_counted_once_and_can_be_t
     await answer_again(phone)
     await phone.is_synced()
 
-    await eventually(lambda: door.are_in(guest, 0))
+    await until(lambda: door.are_in(guest, 0))
     assert await door.rows("SELECT count(*) FROM door_conflict") == [(0,)]
     assert phone.complaints == []
 
@@ -171,12 +172,12 @@ async def test_a_page_that_was_loaded_anew_meanwhile_asks_the_same_once_more(doo
     phone = await door.phone()
     await swallow_answers(phone)
     await phone.wedge(text)
-    await eventually(lambda: door.are_in(guest, 2))
+    await until(lambda: door.are_in(guest, 2))
 
     async def is_heard():
         return bool((await phone.kept("asked") or {}).get("heard"))
 
-    await eventually(is_heard)
+    await until(is_heard)
 
     await phone.page.reload()
     await phone.is_ready()
@@ -265,7 +266,7 @@ async def test_a_phone_that_lost_its_pairing_says_what_it_keeps_and_brings_it_wh
     await phone.page.wait_for_selector("#pair-problem:not([hidden])")
     assert await door.are_in(guest, 0)
 
-    offered = await door.environment.database.write(offer_pairing, "Porte 1", "override")
+    offered = await door.environment.database.write(offer_pairing, "Porte 2", "override")
     await phone.pair(offered.secret)
     await phone.is_synced()
 

@@ -7,7 +7,7 @@ from appliance.door.terminals import (
     offer_pairing,
     revoke_terminal,
 )
-from tests.browser.phones import eventually
+from tests.waiting import until
 
 LEFT = """async () => ({
   databases: (await indexedDB.databases()).filter((one) => one.name.startsWith("venuebox")).length,
@@ -56,7 +56,7 @@ async def test_a_revoked_phone_forgets_everything_and_asks_to_be_paired(door):
 
     await phone.page.wait_for_selector("#pairing:not([hidden])", timeout=60_000)
     assert "Salma" not in await phone.page.content()
-    await eventually(lambda: is_clean(phone))
+    await until(lambda: is_clean(phone))
 
 
 async def test_the_next_scan_of_a_phone_revoked_behind_its_back_wipes_it_too(door):
@@ -71,7 +71,7 @@ async def test_the_next_scan_of_a_phone_revoked_behind_its_back_wipes_it_too(doo
     await phone.wedge(text)
 
     await phone.page.wait_for_selector("#pairing:not([hidden])", timeout=60_000)
-    await eventually(lambda: is_clean(phone))
+    await until(lambda: is_clean(phone))
 
 
 async def test_a_phone_long_without_the_box_asks_whether_it_still_trusts_it(door):
@@ -109,7 +109,7 @@ async def test_unpairing_says_what_it_loses_asks_once_and_tells_the_box(door):
     await page.click("#unpair-yes")
 
     await page.wait_for_selector("#pairing:not([hidden])")
-    await eventually(lambda: is_clean(phone))
+    await until(lambda: is_clean(phone))
     assert await door.rows("SELECT count(*) FROM terminal WHERE revoked_at IS NULL") == [(0,)]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from appliance.door.verdict import COLOURS
 from tests.browser.films import film, film_of_pictures, held_up
-from tests.browser.phones import eventually
+from tests.waiting import until
 
 MENU = "HTTPS://MENU.EXAMPLE/CARTE"
 WATCH = """() => {
@@ -97,7 +97,7 @@ async def shown(phone):
 
 
 async def have_shown(phone, count):
-    await eventually(lambda: phone.page.evaluate("count => shown.length >= count", count))
+    await until(lambda: phone.page.evaluate("count => shown.length >= count", count))
 
 
 async def scans(door):

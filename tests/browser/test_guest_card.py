@@ -168,6 +168,25 @@ async def test_a_claim_leads_to_the_card_which_turns_around_and_works_without_sc
     assert (await share.get_attribute("href")).startswith("mailto:?subject=")
 
 
+async def test_a_correction_that_does_not_reach_the_box_is_kept_and_sent_again(world, look):
+    reservation = await world.reserve()
+    page = await look(world.claim(reservation), locale="en-GB")
+    await page.click("form summary")
+    await page.fill("[name=name]", "Salma B.")
+    await page.route("**/claim-guest/**", lambda route: route.abort())
+    await page.click("form button")
+    await page.wait_for_selector("[data-unanswered]")
+    assert await page.input_value("[name=name]") == "Salma B."
+
+    await page.unroute("**/claim-guest/**")
+    await page.click("form button")
+    await page.wait_for_selector("main a[href*='/access/']")
+    stored = await world.database.read(
+        lambda reader: reader.value("SELECT customer_name FROM reservation")
+    )
+    assert stored == "Salma B."
+
+
 async def test_the_screen_stays_awake_and_the_card_is_shared_or_its_link_copied(world, look):
     path = world.access(await world.reserve())
     page, dead = await look(path, script=WATCH), await look("/access/x", script=WATCH)
@@ -307,6 +326,7 @@ async def test_forgetting_takes_the_cards_from_the_phone(world, served, phone):
     await opened(phone, served, world.access(reservation))
     await phone.goto(served.url(world.claim(reservation)))
     await phone.click("form button")
+    await phone.wait_for_selector("main a[href*='/access/']")
     await phone.goto(served.url("/me"))
     await phone.click("[data-forget] button")
     await becomes(phone, "async () => (await caches.keys()).length === 0")

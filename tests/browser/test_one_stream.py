@@ -6,8 +6,9 @@ from datetime import date, timedelta
 import pytest
 
 from appliance.door.terminals import offer_pairing
-from tests.browser.phones import Phone, eventually
+from tests.browser.phones import Phone
 from tests.builders import TONIGHT
+from tests.waiting import until
 
 EVENINGS = [(date.fromisoformat(TONIGHT) + timedelta(days=n)).isoformat() for n in range(8)]
 SHOW = """(state) => {
@@ -41,7 +42,7 @@ class Browser:
             # Playwright reports no end of the streams of a page that was closed.
             return sum(not each.frame.page.is_closed() for each in self.streams) == number
 
-        await eventually(is_so)
+        await until(is_so)
 
 
 def is_stream(request):

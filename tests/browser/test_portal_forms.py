@@ -6,8 +6,8 @@ import re
 import pytest
 
 from tests.app.portal.people import PASSWORD
-from tests.browser.phones import eventually
 from tests.builders import table_id
+from tests.waiting import until
 
 NEW = "/portal/reservations/new"
 OUT, SLOW = "[data-out-of-reach]", "[data-waiting]:not([hidden])"
@@ -32,7 +32,7 @@ async def has_everything(page, date="2026-11-28", slot="22:00"):
         found = {name: await page.input_value(f"[name={name}]") for name in expected}
         return found == expected
 
-    await eventually(is_there)
+    await until(is_there)
     label = page.locator("[name=table] option:checked").get_by_text(re.compile("^T4 "))
     await label.wait_for(state="attached")
 

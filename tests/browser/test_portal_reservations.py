@@ -5,8 +5,8 @@ import re
 import pytest
 
 from tests.browser import keyboard
-from tests.browser.phones import eventually
 from tests.builders import table_id
+from tests.waiting import until
 
 NEW = "/portal/reservations/new"
 MADE = re.compile(r"/portal/reservations/[0-9a-f-]{36}")
@@ -130,7 +130,7 @@ async def test_the_free_tables_follow_the_hour_and_what_is_refused_keeps_the_nam
     async def has_t1():
         return "T1" in await page.evaluate(offered)
 
-    await eventually(has_t1)
+    await until(has_t1)
     await page.select_option("#new-table", table_id("T1"))
     await page.fill("[name=customer_phone]", "12")
     await page.keyboard.press("Enter")

@@ -137,6 +137,28 @@ async def test_searching_marks_who_fits_and_enter_opens_the_first(portal):
     await page.wait_for_selector("#drawer h2:has-text('Éloïse')")
 
 
+async def test_a_new_search_replaces_the_old_one_and_escape_ends_it(portal):
+    salma = await portal.box.guest(slot="19:30", customer_name="Salma Tazi")
+    omar = await portal.box.guest(slot="19:30", table="T2", customer_phone="0611137911")
+    page = await tonight(portal)
+    await page.keyboard.press("/")
+    await page.keyboard.type("tazi")
+    await page.keyboard.press("Enter")
+    await page.wait_for_selector(f"#drawer [data-detail='{salma.id}']")
+
+    await page.keyboard.press("Escape")
+    await page.wait_for_selector(".dimmed", state="detached")
+    for typed, found in (("tazi", salma), ("0611137911", omar)):
+        await page.keyboard.press("/")
+        await page.keyboard.type(typed)
+        await page.wait_for_selector(f"{chip(found)}.found")
+        await page.focus(chip(found))
+
+    await page.keyboard.press("Escape")
+    await page.wait_for_selector(".dimmed", state="detached")
+    assert await page.input_value("[data-board-search]") == ""
+
+
 async def test_a_request_for_another_evening_is_counted_in_the_title(portal):
     page = await tonight(portal)
     request = {"status": "requested", "source": "platform", "access_code": None}

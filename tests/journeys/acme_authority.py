@@ -5,7 +5,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-import time
 import urllib.request
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from appliance.tls.acme import read_state
 from appliance.tls.authority import Names, make_authority, make_leaf
 from tests.journeys.box_process import PROGRAM, BoxProcess, clean_environ, found_box
 from tests.ports import kept_port
+from tests.waiting import until_true
 
 PEBBLE, DNS = shutil.which("pebble"), shutil.which("pebble-challtestsrv")
 NAME = "box.example"
@@ -215,11 +215,8 @@ def dns_hook(folder, authority, then=""):
 
 
 def until(condition):
-    """Wait until `condition()` is true. AssertionError after a minute."""
-    ends = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < ends
-        time.sleep(0.05)
+    """Wait until `condition()` is true, which other programs need a while for."""
+    until_true(condition, seconds=PATIENCE)
 
 
 def _answers(host, port):

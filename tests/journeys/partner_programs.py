@@ -81,7 +81,8 @@ def post(url, data, headers, method="POST"):
             raw = answer.read()
             return answer.status, json.loads(raw) if raw else None
     except urllib.error.HTTPError as refusal:
-        raw = refusal.read()
+        with refusal:
+            raw = refusal.read()
         try:
             return refusal.code, json.loads(raw) if raw else None
         except ValueError:

@@ -12,7 +12,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from appliance.tls.certificates import LEAF, OBTAINED, read_certificate
 from tests.journeys.acme_authority import NAME, a_public_box, dns_hook, until
 from tests.promises.leaping_time import LeapingTime
-from tests.promises.own_time import OwnTime
 from tests.unit.tls.test_importing import a_certificate, pem_of
 
 pytestmark = pytest.mark.slow
@@ -155,21 +154,6 @@ def test_a_box_that_is_killed_on_the_way_orders_again_when_it_is_asked(tmp_path,
         box.shown(root=box.authority.root())
         assert box.authority.issued() == 1
         assert box.authority.orders() == 2
-
-
-def test_nothing_is_ordered_while_the_clock_is_not_trusted(tmp_path):
-    time = OwnTime(tmp_path)
-    with a_public_box(tmp_path, make=partial(time.box, folder=tmp_path)) as box:
-        time.set("-1y")
-        box.authority.start()
-        box.start()
-
-        assert box.run("tls", "obtain")[0] == 1  # it waits for 15 s
-        assert (box.state().attempts, box.authority.orders()) == ((), 0)
-
-        time.set("+0", synchronised=True)
-        assert box.ended().reason == ""
-        assert box.authority.orders() == 1
 
 
 def test_an_imported_certificate_is_used_instead_until_it_is_forgotten(tmp_path):

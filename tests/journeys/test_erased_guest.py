@@ -17,7 +17,8 @@ from appliance.backup.recovery_key import find_recovery_key
 from appliance.core.data_directory import DataDirectory
 from tests.journeys.box_process import BoxProcess, found_box, venuebox
 from tests.journeys.partner_side import calling
-from tests.unit.email.mail_servers import Handler, smtp_server, until
+from tests.unit.email.mail_servers import Handler, smtp_server
+from tests.waiting import until
 
 GUEST = {
     "name": "Zqxanthe Wvuillermoz",

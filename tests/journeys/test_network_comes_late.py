@@ -12,6 +12,7 @@ import pytest
 
 from tests.journeys.box_process import PROGRAM, clean_environ, found_box
 from tests.namespaces import Cable, ip, may_make_namespaces, within
+from tests.waiting import until_true
 from web.mdns import find_addresses
 
 HOME, GUEST = "10.214.7.1", "10.214.7.2"
@@ -76,10 +77,8 @@ def certified():
 
 
 def until(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    """Wait until `condition()` is true; the box looks every few seconds."""
+    until_true(condition, seconds=60)
 
 
 def test_an_address_that_comes_after_the_start_is_in_links_and_in_the_certificate(cable, box):

@@ -122,6 +122,8 @@ def be_a_box(channel, venuebox, argv, environ, files):
     for place, file in enumerate(files[:2], 1):
         os.dup2(file, place)
         os.close(file)
+    # The old objects remember what their files could do, such as seek.
+    sys.stdout, sys.stderr = (open(place, "w", closefd=False) for place in (1, 2))  # noqa: SIM115
     os.environ.clear()
     os.environ.update(environ)
     status = 70

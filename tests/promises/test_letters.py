@@ -19,7 +19,8 @@ from tests.journeys.box_process import found_box
 from tests.journeys.partner_side import calling
 from tests.promises.nursery import ForkedBox
 from tests.soak.scale import FULL, tell
-from tests.unit.email.mail_servers import Handler, smtp_server, until
+from tests.unit.email.mail_servers import Handler, smtp_server
+from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.process]
 

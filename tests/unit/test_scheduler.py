@@ -6,8 +6,8 @@ import pytest
 
 from appliance.core.errors import OperatorError, Unavailable
 from appliance.scheduler import Job, Scheduler
-from tests.unit.email.mail_servers import until
 from tests.unit.jobs.keeping import Timer
+from tests.waiting import until
 
 
 class Work:

@@ -2,6 +2,8 @@
 
 import asyncio
 
+from tests.waiting import until
+
 
 class ManualTimer:
     """The `call_later` of a dispatcher. It calls back like `appliance.clock.Alarm`."""
@@ -53,6 +55,4 @@ def _rings_in(timer, seconds):
 
 
 async def alarm_is(timer, seconds):
-    async with asyncio.timeout(10):
-        while not _rings_in(timer, seconds):  # noqa: ASYNC110 - a commit sets the alarm
-            await asyncio.sleep(0.002)
+    await until(lambda: _rings_in(timer, seconds), f"an alarm in {seconds} s")

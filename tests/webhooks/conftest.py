@@ -1,6 +1,5 @@
 """Fixtures: scripted receivers, a manual timer, and an environment with its dispatcher."""
 
-import asyncio
 import contextlib
 import dataclasses
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from appliance.webhooks.endpoints import register_endpoint
 from appliance.webhooks.url_policy import EgressGuard, EgressPolicy, parse_target_url
 from tests.builders import TONIGHT, table_id
 from tests.conftest import with_settings
+from tests.waiting import SECONDS, until
 from tests.webhooks.alarms import ManualTimer
 from tests.webhooks.attempts import BUDGETS
 from tests.webhooks.internet import Internet
@@ -165,19 +165,17 @@ class World:
         """Return each attempt as (n, outcome)."""
         return self.rows("SELECT n, outcome FROM attempt ORDER BY delivery_seq, n")
 
-    async def until(self, condition, seconds=10.0):
+    async def until(self, condition, what="", seconds=SECONDS):
         """Wait until `condition` is true, which needs commits."""
-        async with asyncio.timeout(seconds):
-            while not condition():  # noqa: ASYNC110 - any commit may change it
-                await asyncio.sleep(0.002)
+        await until(condition, what, seconds)
 
     async def settled(self, *states):
         """Wait until the deliveries are in these states."""
-        await self.until(lambda: self.states() == list(states))
+        await until(lambda: self.states() == list(states), f"deliveries that are {states}")
 
     async def recorded(self, count):
         """Wait until `count` attempts are written."""
-        await self.until(lambda: len(self.attempts()) >= count)
+        await until(lambda: len(self.attempts()) >= count, f"{count} recorded attempts")
 
 
 def a_reservation(tx, minute, **values):

@@ -5,6 +5,8 @@ import contextlib
 import json
 from dataclasses import dataclass
 
+from tests.waiting import within
+
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
@@ -59,9 +61,9 @@ class Receiver:
     def url(self):
         return f"http://127.0.0.1:{self.port}/hook"
 
-    async def got(self, count, seconds=60.0):
+    async def got(self, count):
         """Wait until `count` requests have arrived. Returns all requests."""
-        async with asyncio.timeout(seconds):
+        async with within(f"{count} requests at the receiver"):
             while len(self.requests) < count:
                 self._changed.clear()
                 await self._changed.wait()

@@ -26,6 +26,7 @@ from appliance.webhooks.url_policy import (
     parse_target_url,
     reach_of,
 )
+from tests.waiting import within
 from tests.webhooks.corpus import ACCEPTED, REFUSED
 
 OWN = "192.168.1.10"
@@ -256,7 +257,7 @@ def servers(monkeypatch):
 
 async def found_in_the_end(guard):
     """Resolve a host, retrying while all look-up threads are busy."""
-    async with asyncio.timeout(60):
+    async with within("a free look-up thread"):
         while True:
             try:
                 return await guard.addresses(

@@ -67,7 +67,13 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def make_errors(self) -> list[ApiError]:
         """Return an example of each error in `refusals`."""
-        return [getattr(errors, name)(**details) for name, details in self.refusals.items()]
+        return [_make_error(name, **details) for name, details in self.refusals.items()]
+
+
+def _make_error(name: str, rule: str | None = None, **details: Any) -> ApiError:
+    known = details if rule is None else {**details, "rule": errors.Rule(rule)}
+    error: ApiError = getattr(errors, name)(**known)
+    return error
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +225,7 @@ def _guide(refusals: Iterable[ApiError]) -> str:
     """Return the partner guide, with the scopes and a table of all errors."""
     meanings = _sections()["Scopes"].members
     rows = (
-        f"| {refusal.status} | `{refusal.code}` | {_PLACEHOLDERS.sub('…', refusal.english)} |"
+        f"| {refusal.status} | `{refusal.code}` | {_PLACEHOLDERS.sub('…', refusal.text)} |"
         for refusal in refusals
     )
     codes = "\n".join(["| HTTP | Code | Meaning |", "|---|---|---|", *rows])

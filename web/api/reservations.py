@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from appliance.api_keys import ApiKey
 from appliance.clock import format_instant, optional_instant
-from appliance.core.errors import InvalidDateRange, Unavailable, field_invalid
+from appliance.core.errors import InvalidDateRange, Unavailable, field_invalid, not_among
 from appliance.database.connection import Reader
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT, answer, parse_instant, read_object
@@ -52,7 +52,7 @@ async def list_reservations(request: web.Request) -> web.Response:
         raise InvalidDateRange(field="from")
     lineage, reference = request[KEY].lineage, query.get("externalRef")
     if reference is not None and not 1 <= len(reference) <= REFERENCE_MAX:
-        raise field_invalid("externalRef", "at_most", longest=REFERENCE_MAX)
+        raise field_invalid("externalRef", "at most {longest} characters.", longest=REFERENCE_MAX)
     wanted = Wanted(
         first,
         last,
@@ -100,7 +100,7 @@ async def cancel_reservation(request: web.Request) -> web.Response:
     """
     notify = read_query(request, ("notifyCustomer",)).get("notifyCustomer", "true")
     if notify not in {"true", "false"}:
-        raise field_invalid("notifyCustomer", "true_or_false")
+        raise field_invalid("notifyCustomer", "true or false expected.")
     cancelled = await request[ENVIRONMENT].database.write(
         cancel_own, request[KEY], read_id(request.match_info["id"]), notify=notify == "true"
     )
@@ -135,14 +135,14 @@ def _statuses(query: Mapping[str, str]) -> tuple[str, ...]:
         return ()
     names = tuple(dict.fromkeys(query["status"].split(",")))
     if not all(name in model.STATUSES for name in names):
-        raise field_invalid("status", "among", allowed=", ".join(model.STATUSES))
+        raise not_among("status", model.STATUSES)
     return names
 
 
 def _whole_number(query: Mapping[str, str], name: str, default: int, largest: int) -> int:
     text = query.get(name, str(default))
     if not (text.isascii() and text.isdecimal() and len(text) <= 16 and 1 <= int(text) <= largest):
-        raise field_invalid(name, "whole_number", largest=largest)
+        raise field_invalid(name, "a whole number from 1 to {largest}.", largest=largest)
     return int(text)
 
 

@@ -50,7 +50,9 @@ def read_query(request: web.Request, allowed: Sequence[str]) -> dict[str, str]:
     """
     for name in request.query:
         if name not in allowed:
-            raise field_invalid(name, "unknown_parameter", allowed=", ".join(allowed))
+            raise field_invalid(
+                name, "unknown parameter; expected: {allowed}.", allowed=", ".join(allowed)
+            )
     return {name: ",".join(request.query.getall(name)) for name in request.query}
 
 

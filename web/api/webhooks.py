@@ -7,7 +7,7 @@ from aiohttp import web
 from msgspec import UNSET
 
 from appliance.clock import format_instant
-from appliance.core.errors import NotFound, field_invalid
+from appliance.core.errors import NotFound, field_invalid, not_among
 from appliance.http.request import (
     ENVIRONMENT,
     answer,
@@ -33,7 +33,7 @@ async def list_webhooks(request: web.Request) -> web.Response:
     """
     active = read_query(request, ("active",)).get("active")
     if active not in {None, "true", "false"}:
-        raise field_invalid("active", "true_or_false")
+        raise field_invalid("active", "true or false expected.")
     found = request[ENVIRONMENT].database.peek(endpoints.list_endpoints)
     items = [
         _list_item(endpoint, request[KEY].lineage)
@@ -94,7 +94,7 @@ async def send_test_webhook(request: web.Request) -> web.Response:
         event_type = "webhook.test"
     allowed = EVENT_TYPES if environment.name == "test" else ("webhook.test",)
     if event_type not in allowed:
-        raise field_invalid("type", "among", allowed=", ".join(allowed))
+        raise not_among("type", allowed)
     delivery_ids = await environment.database.write(
         endpoints.send_test_event, endpoint_id, event_type
     )
@@ -112,7 +112,7 @@ async def list_deliveries(request: web.Request) -> web.Response:
     database, query = request[ENVIRONMENT].database, read_query(request, ("state", "before"))
     state, before = query.get("state"), query.get("before")
     if state is not None and state not in STATES:
-        raise field_invalid("state", "among", allowed=", ".join(STATES))
+        raise not_among("state", STATES)
     chosen = delivery_log.DeliveryFilter(_own_endpoint_id(request), state)
     cursor = None if before is None else read_id(before)
     page = await database.read(delivery_log.page_deliveries, chosen, cursor)
@@ -157,7 +157,11 @@ async def _read_order(request: web.Request, *allowed: str) -> dict[str, Any]:
     body = await read_object(request, optional=True)
     for name in body:
         if name not in allowed:
-            raise field_invalid(name[:_NAME_SHOWN], "unknown_member", allowed=", ".join(allowed))
+            raise field_invalid(
+                name[:_NAME_SHOWN],
+                "unknown member; expected: {allowed}.",
+                allowed=", ".join(allowed),
+            )
     return body
 
 
@@ -170,7 +174,7 @@ def _optional_id(body: Mapping[str, Any], name: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise field_invalid(name, "text")
+        raise field_invalid(name, "text expected.")
     return read_id(value)
 
 

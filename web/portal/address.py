@@ -138,7 +138,7 @@ def _address_in(form: Form, name: str = "address") -> str:
     """Return the https address in the form. Raises ValidationError if it is not one."""
     address = form.text(name, _ADDRESSES_MAX).rstrip("/")
     if not address.startswith("https://"):
-        raise field_invalid(name, "map_url")
+        raise field_invalid(name, "an address that begins with https://.")
     return address
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import partial
+from urllib.parse import urlsplit
 
 from aiohttp import web
 from markupsafe import Markup
@@ -17,6 +18,8 @@ from appliance.core.email_addresses import clean_email, is_email
 from appliance.core.errors import ChangedMeanwhile, OperatorError, ValidationError, field_invalid
 from appliance.core.files import atomic_write
 from appliance.core.i18n import Language
+from appliance.core.i18n import mark as _
+from appliance.core.network import host_exists
 from appliance.core.settings import RANGES, Settings, parse_settings, read_settings
 from appliance.core.settings_file import change_settings
 from appliance.database.connection import Reader
@@ -32,7 +35,7 @@ from appliance.reservations.email_queue import (
     count_emails,
     list_email_errors,
 )
-from appliance.staff.accounts import STEPS, close_setup, find_setup_steps
+from appliance.staff.accounts import STEPS, hide_setup_steps, shows_setup_steps
 from appliance.staff.audit_log import record_audit
 from appliance.venue.model import find_zone, fingerprint, get_venue, list_slots, list_tables
 from appliance.venue.venue_file import UNFURNISHED
@@ -102,6 +105,7 @@ async def show_box(
         "ranges": RANGES,
         "may_restart": RESTART in request.app,
         "steps": await steps_of(request),
+        "all_steps": await steps_of(request, always=True),
         **await _read_backups(request),
         **await read_update_state(request),
     }
@@ -153,7 +157,7 @@ async def send_test_email(request: web.Request, form: Form) -> web.StreamRespons
     """`POST /portal/box/test-letter`: send a test email with the saved settings."""
     recipient, language = clean_email(form.text("recipient", 254)), language_of(request)
     if not is_email(recipient):
-        raise field_invalid("recipient", "email")
+        raise field_invalid("recipient", "please give an email address.")
     venue = (await request[LIVE].database.read(get_venue)).name
     subject = language.gettext("Test email from %(venue)s", venue=" ".join(venue.split()))
     text = language.gettext("This box can send emails. There is nothing more to do.")
@@ -299,7 +303,8 @@ async def save_changes(
 ) -> web.Response:
     """Write the changed settings to settings.toml, and redirect to `page`.
 
-    The names of the changed settings are recorded in the audit log. Raises ChangedMeanwhile if one
+    The page says so if DNS does not know the name in a new public address. The names of the
+    changed settings are recorded in the audit log. Raises ChangedMeanwhile if one
     of the settings in `shown` has changed since the form showed it, and ValidationError if a value
     is invalid or the file cannot be read or edited.
     """
@@ -323,6 +328,9 @@ async def save_changes(
         await request[LIVE].database.write(
             record_audit, actor_of(request), "settings_changed", name=", ".join(edited)
         )
+    host = urlsplit(str(edited.get("server.app_url", ""))).hostname
+    if host and not await host_exists(host):
+        return see_other(request, page, "saved-unknown-name")
     return see_other(request, page, "saved-for-later" if waits_for_restart(request) else "saved")
 
 
@@ -330,44 +338,49 @@ def _field_error_of(changes: Iterable[str], failure: str) -> ValidationError:
     """Find the setting that the message `failure` names, and return an error for its field."""
     wrong = next((name for name in changes if failure.startswith(f"{name} is ")), None)
     if wrong is None:
-        return field_invalid("settings", "settings_file")
-    rules = {"server.app_url": "app_url", "mail.sender": "mail_sender"}
-    return field_invalid(wrong.partition(".")[2], rules.get(wrong, "allowed_value"))
+        return field_invalid(
+            "settings",
+            "please give a settings.toml that the box can change: ask the person who installed it.",
+        )
+    rules = {
+        "server.app_url": _(
+            "please give a whole address without a path, such as https://box.example.com."
+        ),
+        "mail.sender": _("please give the email address that emails come from."),
+    }
+    return field_invalid(
+        wrong.partition(".")[2], rules.get(wrong, _("please give an allowed value."))
+    )
 
 
-async def steps_of(request: web.Request) -> list[tuple[str, bool]]:
+async def steps_of(request: web.Request, *, always: bool = False) -> list[tuple[str, bool]]:
     """Return the setup steps as (name, is done) pairs.
 
-    The list is empty if all steps are done, in the test environment, and for staff who are not
-    owners.
+    The list is empty in the test environment and for staff who are not owners. Unless `always` is
+    true, it is also empty if all steps are done or left for later.
     """
     live = request[LIVE]
     if request[ENVIRONMENT] is not live or not staff_of(request).may("owner"):
         return []
-    done = await live.database.read(_finished_steps)
-    if done is None:
-        return []
+    done, is_shown = await live.database.read(lambda r: (_finished_steps(r), shows_setup_steps(r)))
     settings = next_settings(request)
     done |= {"mail"} if settings.mail.host else set()
     done |= {"address"} if settings.server.app_url else set()
-    return [] if done >= set(STEPS) else [(name, name in done) for name in STEPS]
+    is_shown &= not done >= set(STEPS)
+    return [(name, name in done) for name in STEPS] if always or is_shown else []
 
 
 async def close_first_run(request: web.Request, _form: Form) -> web.Response:
-    """`POST /portal/box/setup-done`: hide the setup steps, even if some are not done yet."""
-    await request[LIVE].database.write(close_setup)
-    return see_other(request, "/tonight")
+    """`POST /portal/box/setup-done`: leave the setup steps for later. The page keeps a list."""
+    await request[LIVE].database.write(hide_setup_steps)
+    return see_other(request, "/tonight", "steps-later")
 
 
-def _finished_steps(reader: Reader) -> set[str] | None:
-    """Return the setup steps that are done or skipped, or None if the setup was never started."""
-    marked = find_setup_steps(reader)
-    if marked is None:
-        return None
+def _finished_steps(reader: Reader) -> set[str]:
     done = {
         "venue": get_venue(reader).name != UNFURNISHED.name,
         "tables": bool(list_tables(reader)),
         "slots": bool(list_slots(reader)),
         "phone": any(terminal.id != PORTAL_TERMINAL_ID for terminal in list_terminals(reader)),
     }
-    return {*marked, *(name for name, is_done in done.items() if is_done)}
+    return {name for name, is_done in done.items() if is_done}

@@ -8,7 +8,13 @@ from datetime import datetime, timedelta, tzinfo
 from aiohttp import web
 from yarl import URL
 
-from appliance.core.errors import InvalidDate, InvalidWebhookUrl, NotFound, field_invalid
+from appliance.core.errors import (
+    ApiError,
+    InvalidDate,
+    InvalidWebhookUrl,
+    NotFound,
+    field_invalid,
+)
 from appliance.database.connection import Reader
 from appliance.door.guest_pass import parse_access_code
 from appliance.http.request import ENVIRONMENT
@@ -35,7 +41,7 @@ from appliance.webhooks.url_policy import parse_target_url
 from web.portal.forms import Form, number_parameter
 from web.portal.guard import id_of
 from web.portal.integrations import integrations_page
-from web.portal.responses import see_other
+from web.portal.responses import REFUSED, see_other
 
 _WHICH = {"dead": ("dead",), "lost": ("dead", "cancelled"), "all": STATES}
 _FOREVER = 2**62
@@ -48,8 +54,12 @@ async def show_deliveries(request: web.Request) -> web.Response:
     """`GET …/deliveries`: show a page of the delivery log, newest events first."""
     database, form = request[ENVIRONMENT].database, Form(request.query)
     asked = {name: form.text(name) for name in _FIELDS}
-    chosen = _read_filter(form, database.peek(find_zone))
-    if asked["find"]:
+    chosen = DeliveryFilter(reservation_id="")  # which matches no delivery
+    try:
+        chosen = _read_filter(form, database.peek(find_zone))
+    except ApiError as refusal:
+        request[REFUSED] = refusal  # shown at its field, with the filters as they were sent
+    if asked["find"] and REFUSED not in request:
         delivery_id, reservation_id = await database.read(_find, asked["find"])
         if delivery_id is not None:
             return see_other(request, f"/integrations/deliveries/{delivery_id}")
@@ -76,19 +86,22 @@ def _read_filter(form: Form, zone: tzinfo) -> DeliveryFilter:
 
     The day in `to` is included. Raises ValidationError or InvalidDate if a field is invalid.
     """
+    since, until = _instant(form, "from", zone), _instant(form, "to", zone, days=1)
+    if since is not None and until is not None and until <= since:
+        raise field_invalid("to", "the last day must not be before the first.")
     return DeliveryFilter(
         endpoint_id=_endpoint_id(form),
         state=form.one_of("state", ("", *STATES)) or None,
         event_type=form.one_of("type", ("", *EVENT_TYPES, *EXTRA_TYPES)) or None,
-        since=_instant(form, "from", zone),
-        until=_instant(form, "to", zone, days=1),
+        since=since,
+        until=until,
     )
 
 
 def _endpoint_id(form: Form) -> str | None:
     text = form.text("endpoint")
     if text and parse_uuid(text) is None:
-        raise field_invalid("endpoint", "of_list")
+        raise field_invalid("endpoint", "please give one of the list.")
     return parse_uuid(text)
 
 
@@ -107,7 +120,7 @@ def _instant(
         begins = datetime.strptime(text[:16], pattern).replace(tzinfo=zone) + timedelta(days=days)
         return round(begins.timestamp() * 1000)
     except (OverflowError, ValueError):
-        raise InvalidDate(field="date") from None
+        raise InvalidDate(field=name) from None
 
 
 def _find(reader: Reader, text: str) -> tuple[str | None, str | None]:
@@ -209,7 +222,11 @@ async def ask_replay(request: web.Request) -> web.Response:
     `?replayed=` is the number of deliveries that were replayed when the form was last sent.
     """
     database, form = request[ENVIRONMENT].database, Form(request.query)
-    selection = _read_selection(form, database.peek(find_zone))
+    selection = None
+    try:
+        selection = _read_selection(form, database.peek(find_zone))
+    except ApiError as refusal:
+        request[REFUSED] = refusal
     endpoints = await database.read(list_endpoints)
     values: dict[str, object] = {
         "asked": {name: form.text(name) for name in _PERIOD},
@@ -231,7 +248,7 @@ async def replay_many(request: web.Request, form: Form) -> web.Response:
     database = request[ENVIRONMENT].database
     selection = _read_selection(form, database.peek(find_zone))
     if selection is None:
-        raise field_invalid("endpoint", "of_list")
+        raise field_invalid("endpoint", "please give one of the list.")
     replayed = await replay_selected(database, selection)
     query = {"endpoint": selection.endpoint_id, "replayed": str(replayed)}
     return see_other(request, str(URL("/integrations/replay").with_query(query)))
@@ -245,6 +262,8 @@ def _read_selection(form: Form, zone: tzinfo) -> Selection | None:
     """
     endpoint_id, which = _endpoint_id(form), form.one_of("which", ("", *_WHICH)) or "dead"
     first, last = (_instant(form, name, zone, "%Y-%m-%dT%H:%M") for name in ("from", "until"))
+    if first is not None and last is not None and last <= first:
+        raise field_invalid("until", "the end must be after the start.")
     if endpoint_id is None:
         return None
     return Selection(endpoint_id, _WHICH[which], first or 0, _FOREVER if last is None else last)

@@ -15,7 +15,6 @@ from multidict import MultiDict
 
 from appliance.clock import Clock
 from appliance.core.errors import (
-    RULES,
     BodyTooLarge,
     Faults,
     FormTooLarge,
@@ -76,8 +75,7 @@ class Form:
     def needed(self, name: str, rule: str, longest: int = 200) -> str:
         """Return a required field as one line, like `text`.
 
-        Raises ValidationError with `rule`, the name of a rule in refusals.toml, if the field is
-        empty.
+        Raises ValidationError with `rule`, a rule in English, if the field is empty.
         """
         value = self.text(name, longest)
         if not value:
@@ -86,13 +84,13 @@ class Form:
 
     def name(self, longest: int = 200) -> str:
         """Return the required field called `name`. Raises ValidationError if it is empty."""
-        return self.needed("name", "a_name", longest)
+        return self.needed("name", "please give a name.", longest)
 
     def one_of(self, name: str, choices: Collection[str]) -> str:
         """Return the field's value. Raises ValidationError if it is not one of `choices`."""
         value = self._fields.get(name, "")
         if value not in choices:
-            raise field_invalid(name, "of_list")
+            raise field_invalid(name, "please give one of the list.")
         return value
 
     def lines(self, name: str, longest: int = TEXT_MAX) -> str:
@@ -126,7 +124,7 @@ class Form:
         """Return the selected weekdays (0 = Sunday). Raises ValidationError if one is invalid."""
         days = self.all("days")
         if not set(days) <= set("0123456"):
-            raise field_invalid("days", "a_day")
+            raise field_invalid("days", "at least one day.")
         return tuple(sorted({int(day) for day in days}))
 
     def fill(self, entry: T) -> T:
@@ -166,7 +164,12 @@ class Form:
         digits = text.removeprefix("-")
         fits = digits.isascii() and digits.isdecimal() and len(digits) <= 12
         if not fits or not smallest <= int(text) <= largest:
-            raise field_invalid(name, "whole_number_from", smallest=smallest, largest=largest)
+            raise field_invalid(
+                name,
+                "please give a whole number from {smallest} to {largest}.",
+                smallest=smallest,
+                largest=largest,
+            )
         return int(text)
 
 
@@ -186,12 +189,12 @@ async def read_form(request: web.Request, *, takes_files: bool = False) -> Form:
         return Form(())
     upload = _UPLOAD.fullmatch(kind) if takes_files else None
     if upload is None and _FORM.fullmatch(kind) is None:
-        raise UnsupportedForm.of("form", Rule(*RULES["form_of_page"]))
+        raise UnsupportedForm.of("form", Rule("please give a form of this page."))
     try:
         raw = await read_body(request)
     except BodyTooLarge:
         raise FormTooLarge from None
-    unreadable = field_invalid("form", "form_readable")
+    unreadable = field_invalid("form", "please give a form that can be read.")
     if raw is None:
         raise unreadable
     try:
@@ -264,7 +267,9 @@ def _checked(value: str, name: str, longest: int) -> str:
     check_length(value, name, longest)
     unreadable = any(unicodedata.category(c) in {"Cc", "Cs"} and c not in "\n\t" for c in value)
     if unreadable or "\N{REPLACEMENT CHARACTER}" in value:
-        raise field_invalid(name, "text_readable")
+        raise field_invalid(
+            name, "please give text that can be read, without a replacement sign (�)."
+        )
     return value
 
 

@@ -155,7 +155,7 @@ async def new_key(request: web.Request) -> web.Response:
 
 async def create_key(request: web.Request, form: Form) -> web.Response:
     """`POST …/keys`: create an API key and show it once."""
-    name = form.needed("name", "key_name", _KEY_NAME_MAX)
+    name = form.needed("name", "please give a name: whose key is it?", _KEY_NAME_MAX)
     environment_name = request[ENVIRONMENT].name
     issued = await write_as_staff(request, issue_key, environment_name, name, _scopes(form))
     return _show_once(request, f"keys/{issued.id}", issued.id, issued.key)
@@ -243,7 +243,7 @@ def _scopes(form: Form) -> tuple[str, ...]:
         return SCOPES if access == "all" else READ_ONLY_SCOPES
     chosen = tuple(scope for scope in SCOPES if scope in form.all("scope"))
     if not chosen:
-        raise field_invalid("scope", "a_right")
+        raise field_invalid("scope", "please give at least one right.")
     return chosen
 
 

@@ -192,7 +192,7 @@ async def void(request: web.Request, form: Form) -> None:
     """`POST …/void`: void a payment. A reason is required."""
     reason = form.text("reason")
     if not reason:
-        raise field_invalid("void_reason", "a_reason")
+        raise field_invalid("void_reason", "please give a reason.")
     await _run_action(request, void_payment, form.text("payment", 64), reason=reason)
 
 
@@ -218,7 +218,7 @@ async def check_in_one(request: web.Request, form: Form) -> None:
 @_form
 async def undo_one(request: web.Request, form: Form) -> None:
     """`POST …/undo`: undo the latest check-in. A reason is required."""
-    reason, seen = form.needed("reason", "a_reason"), _seen(form)
+    reason, seen = form.needed("reason", "please give a reason."), _seen(form)
     await request[ENVIRONMENT].database.write(
         as_seen, id_of(request), seen, undo_by_staff, staff_of(request), reason
     )

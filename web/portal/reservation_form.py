@@ -234,14 +234,14 @@ def _read_booking(form: Form, language: str) -> Booking:
     if day is None:
         faults.add(InvalidDate(field="date"))
     if not slot:
-        faults.add(field_invalid("slot", "a_time"))
+        faults.add(field_invalid("slot", "please give a time."))
     elif slot != _WHOLE and not is_slot(slot):
         faults.add(InvalidSlot(field="slot"))
     if table_id is None:
         faults.add(InvalidTable(field="table"))
     guest = faults.read(read_guest, form)
     if form.checked("letter") and not form.typed()["customer_email"].strip():
-        faults.add(field_invalid("letter", "email"))
+        faults.add(field_invalid("letter", "please give an email address."))
     faults.raise_all()
     assert day is not None  # noqa: S101 - for mypy
     assert table_id is not None  # noqa: S101
@@ -276,7 +276,7 @@ def _offer(reader: Reader, typed: Mapping[str, str], guests: int | None) -> dict
         slot = ""
     guests = guests or _usual_guests(reader, typed.get("table"))
     chosen = next((offered for offered in slots if offered.start == slot), None)
-    found = read_availability(reader, day, chosen, closed=not slot)
+    found = read_availability(reader, day, chosen, closed=not slot or day < tonight)
     free = [one.table for one in found if one.available]
     return {
         "day": day,
@@ -286,7 +286,9 @@ def _offer(reader: Reader, typed: Mapping[str, str], guests: int | None) -> dict
         "guests": guests,
         "tables": free,
         "one_fits": any(table.seats(guests) for table in free),
+        "has_tables": any(one.table.bookable for one in found),
         "closing": find_closing(reader, day.isoformat()),
+        "is_past": day < tonight,
         "slot_has_ended": has_ended(chosen, day, venue, zone, reader.now),
     }
 

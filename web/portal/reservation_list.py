@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
-from appliance.core.errors import InvalidDate, InvalidDateRange
+from appliance.core.errors import ApiError, InvalidDate, field_invalid
 from appliance.core.i18n import Language
 from appliance.core.phone_numbers import write_phone_cell
 from appliance.core.text import BYTE_ORDER_MARK, write_cell, write_cells
@@ -26,9 +26,11 @@ from appliance.venue.model import find_tonight, get_venue, list_tables, parse_da
 from web.portal.forms import Form, number_parameter
 from web.portal.guard import actor_of
 from web.portal.reservation_form import SOURCE_WORDS, STATUS_WORDS
-from web.portal.responses import language_of, portal_page, send_file
+from web.portal.responses import REFUSED, language_of, portal_page, send_file
 
 _PAGE = 50
+_TEXT_MAX = 200
+_UNASKED = {"page", "note", "lang"}  # query parameters that are no filters
 _WAITING_MAX = 30
 _BATCH = 500
 
@@ -38,6 +40,8 @@ async def show_list(request: web.Request) -> web.Response:
     database = request[ENVIRONMENT].database
     tonight = await database.read(find_tonight)
     wanted = _read_wanted(request, tonight)
+    if fault := _find_fault(wanted):
+        request[REFUSED] = fault  # shown at its field, with the filters as they were sent
     page = number_parameter(request, "page") or 1
     fields = {
         "from": wanted.first or "", "to": wanted.last or "", "status": wanted.statuses,
@@ -48,8 +52,9 @@ async def show_list(request: web.Request) -> web.Response:
         return urlencode(fields if page is None else {**fields, "page": page}, doseq=True)
 
     values = {
-        "found": await database.read(_read, wanted, page, tonight.isoformat()),
+        "found": None if fault else await database.read(_read, wanted, page, tonight.isoformat()),
         "wanted": wanted,
+        "is_asked": bool(request.query.keys() - _UNASKED),
         "wanted_at": wanted_at,
         "year": tonight.year,
         "statuses": STATUS_WORDS,
@@ -61,31 +66,31 @@ async def show_list(request: web.Request) -> web.Response:
 def _read_wanted(request: web.Request, tonight: date) -> Wanted:
     """Return the filters in the URL. Without filters, select tonight and all later evenings.
 
-    Unknown statuses, sources and sort orders are ignored. Raises InvalidDate if a date is invalid,
-    and InvalidDateRange if `from` is after `to`.
+    Unknown statuses, sources and sort orders are ignored. The dates may be invalid.
     """
     form = Form(request.query)
-    first, last = _read_date(form, "from"), _read_date(form, "to")
-    if not request.query.keys() - {"page", "note", "lang"}:
+    first, last = form.text("from") or None, form.text("to") or None
+    if not request.query.keys() - _UNASKED:
         first = tonight.isoformat()
-    if first and last and first > last:
-        raise InvalidDateRange(field="from")
     orders: tuple[Order, ...] = ("evening", "latest-evening", "newest")
     return Wanted(
         first,
         last,
         tuple(status for status in STATUSES if status in form.all("status")),
         tuple(source for source in SOURCES if source in form.all("source")),
-        form.text("q"),
+        " ".join(request.query.get("q", "").split())[:_TEXT_MAX],
         next((order for order in orders if order == form.text("order")), orders[0]),
     )
 
 
-def _read_date(form: Form, name: str) -> str | None:
-    text = form.text(name)
-    if text and parse_date(text) is None:
-        raise InvalidDate(field=name)
-    return text or None
+def _find_fault(wanted: Wanted) -> ApiError | None:
+    """Return what is wrong with the dates, or None."""
+    for name, text in (("from", wanted.first), ("to", wanted.last)):
+        if text and parse_date(text) is None:
+            return InvalidDate(field=name)
+    if wanted.first and wanted.last and wanted.first > wanted.last:
+        return field_invalid("to", "the last day must not be before the first.")
+    return None
 
 
 def _read(reader: Reader, wanted: Wanted, page: int, tonight: str) -> dict[str, Any]:
@@ -112,6 +117,8 @@ async def export_list(request: web.Request) -> web.StreamResponse:
     """`GET …/export.csv`: download the whole filtered list as CSV, in the same order."""
     language, database = language_of(request), request[ENVIRONMENT].database
     wanted = _read_wanted(request, await database.read(find_tonight))
+    if fault := _find_fault(wanted):
+        raise fault
     ids = await database.read(list_found, wanted)
     await database.write(record_audit, actor_of(request), "exported", name="reservations.csv")
     venue, tables = await database.read(lambda r: (get_venue(r), list_tables(r)))

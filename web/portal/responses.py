@@ -6,8 +6,8 @@ from typing import ClassVar, cast
 
 from aiohttp import web
 
-from appliance.core.errors import ApiError, NotFound, StaffRoleMissing, ValidationError
-from appliance.core.i18n import Language, isolate, set_french
+from appliance.core.errors import ApiError, NotFound, StaffRoleMissing, ValidationError, fill
+from appliance.core.i18n import Language, isolate
 from appliance.http.request import ENVIRONMENT
 from appliance.http.security_headers import page_headers
 from appliance.venue.model import find_zone
@@ -131,41 +131,19 @@ def refusal_text(refusal: ApiError | Declined, language: Language) -> str:
     """Return the error message in `language`. For an invalid field, this is the rule it breaks."""
     if isinstance(refusal, Declined):
         return refusal.sentence
-    rule = refusal.rule if isinstance(refusal, ValidationError) else None
-    if rule is not None:
-        text = _fill(rule.french, rule.english, rule.blanks, language)
-        return text[:1].upper() + text[1:]
-    details = refusal.details
+    text: str = refusal.text
+    details: Mapping[str, object] = refusal.details
+    if isinstance(refusal, ValidationError) and refusal.rule is not None:
+        text, details = refusal.rule.text, refusal.rule.blanks
     if isinstance(refusal, StaffRoleMissing):
         details = {"role": language.gettext(str(details["role"]).capitalize())}
-    return _fill(refusal.french, refusal.english, details, language)
-
-
-def _fill(french: str, english: str, blanks: Mapping[str, object], language: Language) -> str:
-    """Return the sentence in `language`, with its placeholders filled from `blanks`.
-
-    Values that the venue entered are not translated.
-    """
-    if language.code == "fr":
-        rule = blanks.get("rule_fr")
-        filled = blanks if rule is None else {**blanks, "rule_fr": set_french(str(rule))}
-        return set_french(french).format(**filled) if filled else set_french(french)
-    if language.code == "en":
-        return english.format(**blanks) if blanks else english
-    filled = {name: _in_arabic(name, value, language) for name, value in blanks.items()}
-    sentence = language.words.gettext(english)
-    return sentence.format(**filled) if filled else sentence
-
-
-def _in_arabic(name: str, value: object, language: Language) -> object:
-    """Return a value for an Arabic sentence.
-
-    Rules are translated. Other strings are enclosed in Unicode isolates, because their text may run
-    from left to right.
-    """
-    if name == "rule":
-        return language.words.gettext(str(value))
-    return isolate(value) if isinstance(value, str) else value
+    if language.direction == "rtl":  # what staff entered may run from left to right
+        details = {
+            name: isolate(value) if isinstance(value, str) else value
+            for name, value in details.items()
+        }
+    said = fill(text, details, language.gettext)
+    return said[:1].upper() + said[1:]
 
 
 def see_other(request: web.Request, path: str, note: str | None = None) -> web.Response:

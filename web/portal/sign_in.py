@@ -7,7 +7,7 @@ with the form, and it appears in no log and no referrer (docs/security.md, S6 to
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from aiohttp import web
 
@@ -60,6 +60,8 @@ def _public_page(
 
     If `refusal` is an error, the page displays it, and the response uses its status and headers.
     """
+    query = {name: value for name, value in request.query.items() if name != "lang"}
+    values["kept"] = f"{urlencode(query)}&" if query else ""
     if refusal is None:
         return page(request, template, {**values, "problem": None})
     problem = refusal_text(refusal, language_of(request))
@@ -256,24 +258,23 @@ class _LinkPage:
             self._limit.spend(request.app[SECURE].caller_of(request))
         except RateLimited as refusal:
             return _public_page(request, "portal/slow_down.html", {}, refusal)
-        name = secret = chosen = ""
+        name = secret = ""
         try:
             form = await read_form(request)
-            name, chosen = form.text("name"), form.text("language")
+            name = form.text("name")
             secret = form.text("link", _LINK_MAX).rpartition("#")[2][:_SECRET_MAX]
             done = await self._take(request, form, hash_token(secret))
         except (ValidationError, Declined) as refusal:
-            return self._form(request, name, secret, refusal, chosen)
+            return self._form(request, name, secret, refusal)
         return done or page(request, self._dead, {}, status=404)
 
     def _form(
         self, request: web.Request, name: str = "", secret: str = "",
-        refusal: ApiError | Declined | None = None, chosen: str = "",
+        refusal: ApiError | Declined | None = None,
     ) -> web.Response:  # fmt: skip
         values: dict[str, object] = {
             "name": name,
             "secret": secret,
-            "chosen": chosen or language_of(request).code,
             "venue": request[ENVIRONMENT].database.peek(get_venue).name,
             "shortest": PASSWORD_MIN,
             "longest": PASSWORD_MAX,
@@ -308,7 +309,7 @@ async def _create_owner(request: web.Request, form: Form, link_hash: bytes) -> w
         link_hash,
         name,
         await hash_new_password(request, form.secret("password"), (name,)),
-        language=request.config_dict[LANGUAGES].get(form.text("language")).code,
+        language=language_of(request).code,
         device_secret=device_secret(request),
         device=describe_browser(request),
     )

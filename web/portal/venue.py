@@ -21,7 +21,6 @@ from appliance.core.errors import (
     InvalidDate,
     InvalidJson,
     NotFound,
-    ValidationError,
     field_invalid,
 )
 from appliance.core.text import fold
@@ -68,7 +67,14 @@ from web.portal.box import steps_of
 from web.portal.cookies import BOX
 from web.portal.forms import FORM, Form
 from web.portal.guard import id_of
-from web.portal.responses import REFUSED, language_of, portal_page, refusal_text, see_other
+from web.portal.responses import (
+    REFUSED,
+    faults_of,
+    language_of,
+    portal_page,
+    refusal_text,
+    see_other,
+)
 
 _WEEK = (1, 2, 3, 4, 5, 6, 0)  # starts with Monday; 0 is Sunday
 _TYPES = ("standard", "vip", "booth", "bar", "terrace")
@@ -100,10 +106,12 @@ def _list_page(
     """
     language = language_of(request)
     faults = [
-        (line, typed, fault.field, refusal_text(fault, language))
+        (
+            line,
+            typed,
+            [(fault.field, refusal_text(fault, language)) for fault in faults_of(invalid)],
+        )
         for line, typed, invalid in found.faults
-        for fault in (invalid, *invalid.others)
-        if isinstance(fault, ValidationError)
     ]
     values = {"text": text, "found": found, "faults": faults, "encoding": encoding}
     return portal_page(request, "portal/venue/preview.html", values, status)
@@ -140,10 +148,10 @@ def _read_list(form: Form) -> tuple[str, str]:
         try:
             decoded, name = decode_file(raw)
         except ValueError:
-            raise field_invalid("file", "text_file") from None
+            raise field_invalid("file", "this file is not text: save the sheet as CSV.") from None
         text, encoding = Form({"file": decoded}).lines("file", _LIST_MAX), ENCODINGS[name]
     if not text:
-        raise field_invalid("list", "a_line")
+        raise field_invalid("list", "please give at least one line.")
     return text, encoding
 
 
@@ -237,7 +245,7 @@ async def close(request: web.Request, form: Form) -> web.Response:
     if first is None or last is None:
         raise InvalidDate(field="first")
     if last < first:
-        raise field_invalid("last", "last_day")
+        raise field_invalid("last", "the last day must not be before the first.")
     reason = form.text("reason", NAME_MAX)
     return await _save_or_ask(request, "/venue/closings", close_days, first, last, reason)
 
@@ -245,7 +253,7 @@ async def close(request: web.Request, form: Form) -> web.Response:
 async def reopen(request: web.Request, _form: Form) -> web.Response:
     """`POST …/closings/{id}/remove`: delete a closing, which makes its days bookable again."""
     await request[ENVIRONMENT].database.write(open_days, id_of(request))
-    return see_other(request, "/venue/closings", "saved")
+    return see_other(request, "/venue/closings", "reopened")
 
 
 async def show_rules(request: web.Request) -> web.Response:
@@ -276,7 +284,8 @@ async def show_rules(request: web.Request) -> web.Response:
 async def save_rules(request: web.Request, form: Form) -> web.Response:
     """`POST …/rules`: save the venue's name, status, booking rules, times and address."""
     edited = form.fill(request[ENVIRONMENT].database.peek(get_venue))
-    edited = replace(edited, slug=edited.slug or _make_slug(edited.name))
+    slug, currency = edited.slug or _make_slug(edited.name), edited.currency.upper()
+    edited = replace(edited, slug=slug, currency=currency)
     await _write(request, edit_venue, form.text("seen", 64), edited)
     return see_other(request, "/venue/rules", "saved")
 
@@ -398,10 +407,10 @@ def _read_others(form: Form) -> dict[str, Any]:
     for line in filter(str.strip, form.lines("others").split("\n")):
         name, _, text = (part.strip() for part in line.partition(":"))
         if not name or not text or name in {*found, *_KNOWN}:
-            raise field_invalid("others", "name_and_value")
+            raise field_invalid("others", "please give “name: value” on each line.")
         found[name] = _read_value(text)
     if len(found) > _PAIRS_MAX:
-        raise field_invalid("others", "lines_at_most", most=_PAIRS_MAX)
+        raise field_invalid("others", "please give at most {most} lines.", most=_PAIRS_MAX)
     return found
 
 

@@ -5,6 +5,7 @@ the caller. What follows is TLS, which ends in the box.
 """
 
 import asyncio
+import math
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -114,7 +115,7 @@ class _Callers:
         # The open channels, and closed channels that the relay has not yet confirmed as closed. The
         # library keeps both in memory.
         self._channels: set[_Session] = set()
-        self._free_at = 0.0
+        self._free_at = -math.inf
 
     # The library forgets a refused channel only if this function is asynchronous.
     async def accept(self, _host: str, _port: int) -> asyncssh.SSHTCPSession[bytes]:

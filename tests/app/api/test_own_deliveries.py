@@ -1,7 +1,5 @@
 """A partner reads and repeats the deliveries to its own endpoints (interface, 2.10 and 4)."""
 
-import asyncio
-
 import pytest
 
 from appliance.api_keys import list_keys, rotate_key
@@ -9,6 +7,7 @@ from appliance.webhooks.delivery_log import PAGE
 from tests.app.api.webhook_calls import UNKNOWN, registered
 from tests.builders import a_body, a_key
 from tests.conftest import Running, with_settings
+from tests.waiting import within
 
 URL = "http://127.0.0.1:9009/hook"  # no server listens there
 HOUR_MS = 3_600_000
@@ -68,7 +67,7 @@ async def states(running: Running, endpoint: dict) -> dict[str, str]:
 
 async def settled(running: Running, endpoint: dict) -> None:
     """Wait until no delivery is pending. Each look is a call, so the box works in between."""
-    async with asyncio.timeout(30):
+    async with within("the end of all pending deliveries"):
         while "pending" in (await states(running, endpoint)).values():
             pass
 

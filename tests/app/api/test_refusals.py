@@ -135,7 +135,7 @@ VALID = json.dumps(a_body()).encode()
 async def test_invalid_json_says_where(running, raw, headers, place):
     status, body, _ = await running.call("POST", "/v1/reservations", data=raw, headers=headers)
     assert (status, body["code"]) == (400, "INVALID_JSON")
-    assert body["error_en"] != InvalidJson.english
+    assert body["error_en"] != InvalidJson.text
     assert place in body["error_en"]
     assert place in body["error"]
 

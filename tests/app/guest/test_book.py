@@ -66,6 +66,18 @@ async def test_each_reservation_mode_has_its_status_and_letter(
     assert await rows(world, "SELECT kind, recipient FROM email") == [(kind, "youssef@example.org")]
 
 
+@pytest.mark.parametrize(
+    ("typed", "stored"),
+    [("a@café.ma", "a@café.ma"), ("a@موقع.المغرب ", "a@موقع.المغرب"),
+     ("\u200ehe\u0301le\u0300ne@example.org\u00a0", "hélène@example.org")],
+)  # fmt: skip
+async def test_an_address_in_any_script_is_taken_and_written_to(world, guest, typed, stored):
+    answer = await send(guest, a_form(await token_of(world, guest), email=typed))
+
+    assert answer.status == 303
+    assert await rows(world, "SELECT recipient FROM email") == [(stored,)]
+
+
 async def test_a_double_tap_books_once(world, guest):
     form = a_form(await token_of(world, guest))
     answers = await asyncio.gather(*(send(guest, form) for _ in range(5)))
@@ -170,6 +182,14 @@ async def test_an_hour_that_has_begun_is_neither_offered_nor_booked(world, guest
     assert 'value="19:30" required disabled' in html
     assert answer.status == 409
     assert await reservations(world) == []
+
+
+KEPT = with_settings(booking={"enabled": True}, retention={"contact_days": 77})
+
+
+@pytest.mark.parametrize("settings", [KEPT], ids=["77"])
+async def test_the_page_says_for_how_many_days_contacts_are_kept(guest, settings):
+    assert "77" in await (await guest.get("/book")).text()
 
 
 async def test_a_closing_day_says_so(world, guest):

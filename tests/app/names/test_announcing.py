@@ -17,6 +17,7 @@ from appliance.venue.edit import apply_venue
 from appliance.venue.venue_file import parse_venue_file
 from tests.unit.commands.conftest import VENUE
 from tests.unit.jobs.keeping import Timer
+from tests.waiting import until
 from web import mdns
 from web.listeners import renewal
 from web.mdns import find_addresses, following
@@ -69,12 +70,6 @@ def told(monkeypatch):
     monkeypatch.setattr(mdns, "announced", announced)
     monkeypatch.setattr(mdns, "describe", describe)
     return found
-
-
-async def until(condition):
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - no hook for tests
-            await asyncio.sleep(0.005)
 
 
 async def test_links_of_both_environments_follow_and_keep_the_last_address(

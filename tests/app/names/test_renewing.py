@@ -13,8 +13,8 @@ from appliance.venue.edit import edit_venue
 from appliance.venue.model import fingerprint, get_venue
 from tests.application import application_of
 from tests.clocks import doubt
-from tests.unit.email.mail_servers import until
 from tests.unit.jobs.keeping import Timer
+from tests.waiting import until
 from web.listeners import renewal
 
 

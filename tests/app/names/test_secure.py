@@ -16,6 +16,7 @@ from appliance.tls.authority import Names
 from appliance.tls.certificates import Certificates
 from tests.clocks import StoppedClock
 from tests.conftest import running_box, with_settings
+from tests.waiting import until
 from web.connection import ConnectionLimit
 from web.listeners import accept_tls
 from web.mdns import describe
@@ -186,9 +187,7 @@ async def test_a_connection_counts_before_its_handshake_and_no_longer_than_it_la
 
 async def holds(limit, count):
     """Wait until `count` connections are counted."""
-    async with asyncio.timeout(60):
-        while len(limit._address_of) != count:  # noqa: ASYNC110 - no hook for tests
-            await asyncio.sleep(0.005)
+    await until(lambda: len(limit._address_of) == count, f"{count} counted connections")
 
 
 def test_the_box_is_announced_under_its_slug():

@@ -1,11 +1,11 @@
 """Helpers for tests of the integrations pages: register endpoints, read deliveries."""
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable
 
 from tests.app.portal.people import Person
 from tests.conftest import Running
+from tests.waiting import until
 
 ROOM = "/test/portal/integrations"
 SECRET = re.compile(r"whsec_[\w-]{43}")
@@ -29,9 +29,8 @@ async def register(person: Person, url: str, *events: str) -> tuple[str, str]:
 
 
 async def eventually(question: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(60):
-        while not await question():  # noqa: ASYNC110 - asked over HTTP
-            await asyncio.sleep(0.05)
+    """Wait until the answer, which is asked for over HTTP, is yes."""
+    await until(question)
 
 
 async def send_test(person: Person, page: str) -> str:

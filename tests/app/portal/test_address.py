@@ -45,6 +45,14 @@ async def test_the_restart_that_applies_the_address_leads_back_to_it(running, ow
         assert f'href="{target}" data-goes-on' in page
 
 
+@pytest.mark.parametrize(("path", "field"), [("forward", "address"), ("proxy", "proxied_address")])
+async def test_a_name_that_dns_does_not_know_is_saved_and_said(running, owner, path, field):
+    form = {field: "https://atlass.example.com", "trusted_proxies": "127.0.0.1"}
+    _status, _page, headers = await owner.post(f"{PAGE}/{path}", form)
+    assert headers["Location"].endswith("?note=saved-unknown-name")
+    assert saved(running).server.app_url == "https://atlass.example.com"
+
+
 @pytest.mark.parametrize("typed", ["", "atlas.example.com", "http://atlas.example.com"])
 async def test_an_address_without_https_is_refused_in_its_field(running, owner, typed):
     status, page, _headers = await owner.post(f"{PAGE}/forward", {"address": typed})

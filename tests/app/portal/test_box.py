@@ -15,7 +15,7 @@ from web.portal.cookies import RESTART
 
 
 async def test_what_the_box_reports_is_shown_as_text(running, manager):
-    condition = Alert("box_offline", "", running.clock.now(), "no way out <b>")
+    condition = Alert("reader_trouble", "", running.clock.now(), "no way out <b>")
     await running.live.database.write(put_alert, condition)
     _, text, _ = await manager.get("/portal/box")
     assert "no way out &lt;b&gt;" in text

@@ -152,3 +152,14 @@ async def test_what_is_not_known_is_nothing_and_stays_in_the_field(manager, book
         page = await response.text()
     assert LINE.findall(page) == []
     assert f'value="{text}"' in page
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [("deliveries?state=dead&from=2026-12-24&to=2026-12-01", "to"),
+     ("deliveries?from=yesterday", "from"),
+     ("replay?which=all&from=2026-12-24T10:00&until=2026-12-24T09:00", "until")],
+)  # fmt: skip
+async def test_a_period_that_is_none_is_said_at_its_field(manager, path, field):
+    status, page, _ = await manager.get(f"/portal/integrations/{path}")
+    assert (status, f'id="refused-{field}"' in page) == (400, True)

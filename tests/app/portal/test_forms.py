@@ -196,7 +196,8 @@ async def test_what_a_form_was_answered_is_forgotten_with_the_next_one(clock):
 
 
 async def test_days_that_are_closed_twice_are_open_when_they_are_opened_once(running, owner):
-    form = {"first": "2026-12-24", "last": "2026-12-26", "reason": "Fête"}
+    once = await token_on(owner, CLOSINGS, CLOSINGS)
+    form = {"once": once, "first": "2026-12-24", "last": "2026-12-26", "reason": "Fête"}
 
     answers = await twice(owner, CLOSINGS, form)
 

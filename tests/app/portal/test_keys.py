@@ -11,6 +11,7 @@ from tests.app.portal.integrations import a_form
 from tests.app.portal.people import Person
 from tests.builders import a_body
 from tests.conftest import Running
+from tests.waiting import until
 
 ROOM = "/portal/integrations"
 SECRET = re.compile(r"svc_(?:live|test)_[0-9a-f]{48}")
@@ -136,9 +137,7 @@ async def test_a_key_that_is_to_end_may_be_revoked_sooner_and_never_later(runnin
 async def noted(running: Running) -> None:
     """Wait for the commit of a key's use, which the request does not wait for."""
     await asyncio.sleep(0.01)
-    async with asyncio.timeout(60):
-        while running.live.database.waiting:  # noqa: ASYNC110 - a thread commits it
-            await asyncio.sleep(0.005)
+    await until(lambda: not running.live.database.waiting, "the commit of a key's use")
 
 
 async def test_calls_are_counted_to_the_last_one_and_written_once_a_minute(running, manager):

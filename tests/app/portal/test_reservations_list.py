@@ -1,10 +1,12 @@
 """The list of reservations: filters, pages, CSV export."""
 
+import re
+
 import pytest
 
 from appliance.reservations.payments import record_payment
 from tests.app.portal.people import a_person
-from tests.app.portal.seating import rows, seat
+from tests.app.portal.seating import rows, seat, value_of
 from tests.spreadsheets import rows_of
 
 LIST = "/portal/reservations"
@@ -73,7 +75,7 @@ async def test_pages_of_fifty_and_past_the_end_the_last_one(running, host):
 @pytest.mark.parametrize(
     ("query", "status"),
     [("page=0", 200), ("page=x", 200), ("page=99999999", 200), ("page=²", 200), ("order=no", 200),
-     ("q=%00", 400), ("status=nonsense", 200), ("from=tomorrow", 400), ("to=2026-02-30", 400),
+     ("q=%00", 200), ("status=nonsense", 200), ("from=tomorrow", 400), ("to=2026-02-30", 400),
      ("from=2026-12-02&to=2026-12-01", 400)],
 )  # fmt: skip
 async def test_an_address_that_makes_no_sense_harms_nothing(running, host, query, status):
@@ -128,3 +130,32 @@ async def test_an_hour_past_midnight_is_the_last_of_its_evening(running, order, 
     assert [row[3] for row in rows_of(text)[1:]] == ["all", "19:30", "22:00", "01:00"]
     table = page.partition("<tbody>")[2]
     assert table.index("19:30") < table.index("22:00") < table.index("01:00")
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [("from=2026-12-24&to=2026-12-01", "to"), ("from=24.12.2026", "from"), ("to=2026-02-30", "to")],
+)
+async def test_a_period_that_is_none_is_said_at_its_field_and_keeps_the_filters(
+    running, host, query, field
+):
+    await seat(running)
+    status, page, _ = await host.get(f"/portal/reservations?q=salma&status=confirmed&{query}")
+    assert (status, f'id="refused-{field}"' in page) == (400, True)
+    assert value_of(page, "q") == "salma"
+    assert '<option value="confirmed" selected>' in page
+    for name, _, text in (pair.partition("=") for pair in query.split("&")):
+        assert value_of(page, name) == text
+    assert "ledger" not in page
+
+
+async def test_a_venue_without_tables_or_reservations_is_not_told_to_search_otherwise(new_box):
+    owner = await a_person(new_box)
+    for path, asked in (("reservations", "reservations?q=x"),
+                        ("door/log", "door/log?q=x")):  # fmt: skip
+        _, page, _ = await owner.get(f"/portal/{path}")
+        _, searched, _ = await owner.get(f"/portal/{asked}")
+        said = [re.search(r'class="empty">([^<]*)<', each)[1] for each in (page, searched)]
+        assert said[0] != said[1]
+    _, page, _ = await owner.get("/portal/reservations/new")
+    assert re.search(r'id="none-free".*?<a href="/portal/venue"', page, re.DOTALL)

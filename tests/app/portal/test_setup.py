@@ -1,6 +1,7 @@
 """The first owner of a box, and the setup steps."""
 
 import asyncio
+import html
 import re
 from dataclasses import replace
 from urllib.parse import unquote
@@ -88,7 +89,7 @@ async def test_of_two_who_open_the_link_at_once_one_becomes_the_owner(new_box):
 async def test_a_bad_password_is_explained_and_the_link_stays_good(new_box, password):
     secret = await a_link(new_box)
     status, page, _ = await send(new_box, secret, password=password, **{"Accept-Language": "fr"})
-    assert (status, 'value="en" lang="en" selected' in page) == (400, True)
+    assert (status, '<html lang="fr"' in page) == (400, True)
     assert (await send(new_box, secret))[0] == 303
 
 
@@ -155,6 +156,41 @@ async def test_the_steps_are_shown_to_the_owner_until_the_rest_can_wait(new_box)
     assert (await owner.post(done))[0] == 303
 
     assert done not in (await owner.get(RULES))[1]
+    for person, count in ((owner, 6), (manager, 0)):  # they stay listed for ever
+        _, page, _ = await person.get("/portal/box")
+        assert len(re.findall(r'<li><a href="/portal/[^"]*" class="', page)) == count
+
+
+async def test_a_step_says_what_it_needs_and_then_leads_to_the_next_one(new_box):
+    owner = await the_owner(new_box)
+    nav = re.compile(r'<nav class="setup".*?</nav>', re.DOTALL)
+    before = nav.search((await owner.get(RULES))[1])[0]
+    assert '<a class="button"' not in before
+    await save_rules(owner, name="Riad Âtlas")
+    after = nav.search((await owner.get(RULES))[1])[0]
+    assert re.search('<a class="button" href="([^"]*)"', after)[1] == "/portal/venue"
+    assert after.count("<p") < before.count("<p")
+
+
+async def test_the_owner_sets_the_box_up_in_the_language_of_the_page(new_box):
+    secret = await a_link(new_box)
+    async with new_box.client.get("/portal/setup?lang=ar") as response:
+        page = await response.text()
+    assert 'dir="rtl"' in page
+    assert page.count("autofocus") == 1
+    form = {"link": secret, "name": "Yasmine", "password": PASSWORD}
+    await new_box.client.post("/portal/setup?lang=ar", data=form, headers=FROM_OURS)
+    [language] = await new_box.live.database.read(lambda r: [*r.rows("SELECT language FROM staff")])
+    assert language == ("ar",)
+
+
+@pytest.mark.parametrize("path", ["/portal/sign-in?next=/portal/door", "/portal/welcome"])
+async def test_the_pages_before_signing_in_come_in_each_language(running, path):
+    async with running.client.get(path, headers=FROM_OURS) as response:
+        page = await response.text()
+    links = [html.unescape(link) for link in re.findall(r'href="(\?[^"]*lang=..)"', page)]
+    assert len(links) == 2
+    assert all(("next=%2Fportal%2Fdoor" in link) == ("next" in path) for link in links)
 
 
 MAIL = {

@@ -232,12 +232,24 @@ async def test_who_is_expected_on_a_closing_day_is_shown_first_and_stays(running
     assert [table["blockedBy"] for table in availability["tables"]][:2] == ["partner", None]
 
 
-async def test_the_same_days_are_closed_once_with_the_last_reason(running, manager):
-    for reason in ("Travaux", "Mariage"):
-        await manager.post("/portal/venue/closings", {"first": NEXT_SATURDAY, "reason": reason})
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [("2026-12-24", "2026-12-26"), ("2026-12-25", ""), ("2026-12-26", "2027-01-02"),
+     ("2026-12-01", "2026-12-31")],
+)  # fmt: skip
+async def test_a_closed_day_is_not_closed_again_and_reopening_opens_it(
+    running, manager, first, last
+):
+    path = "/portal/venue/closings"
+    await manager.post(path, {"first": "2026-12-24", "last": "2026-12-26", "reason": "Travaux"})
 
-    closings = await running.live.database.read(list_closings)
-    assert [closing.reason for closing in closings] == ["Mariage"]
+    status, page, _ = await manager.post(path, {"first": first, "last": last})
+
+    assert (status, 'id="refused-first"' in page) == (400, True)
+    [closing] = await running.live.database.read(list_closings)
+    await manager.post(f"{path}/{closing.id}/remove")
+    status, _, _ = await create(running, date="2026-12-25", idempotencyKey="open")
+    assert status == 201
 
 
 async def test_a_reservation_that_fits_in_no_way_is_listed_once(running, manager):
@@ -301,7 +313,7 @@ async def test_the_rules_are_saved_and_partners_read_them(running, manager):
 @pytest.mark.parametrize(
     "changes",
     [{"status": "asleep"}, {"reservation_mode": "x"},
-     {"request_expiry_hours": "0"}, {"currency": "mad"}, {"evening_ends_at": "13:00"},
+     {"request_expiry_hours": "0"}, {"currency": "DIR"}, {"evening_ends_at": "13:00"},
      {"time_zone": "Mars/Base"}, {"time_zone": "../../etc/passwd"}, {"time_zone": ""},
      {"time_zone": "Africa"}, {"evening_ends_at": "6"}, {"map_url": "javascript:alert(1)"},
      {"map_url": "http://maps.example/riad"}, {"address": "a" * 201},
@@ -384,3 +396,16 @@ async def test_policies_are_saved_with_pairs_of_the_houses_own(running, manager)
     empty = await rules_form(manager)
     await manager.post("/portal/venue/rules/policies", empty)
     assert (await running.call("GET", "/v1/venue"))[1]["policies"] is None
+
+
+async def test_a_slot_that_ends_when_it_begins_is_refused_at_its_end(running, manager):
+    form = {"name": "Matin", "start": "06:00", "end": "06:00", "days": "1"}
+    status, page, _ = await manager.post("/portal/venue/slots", form)
+    assert (status, 'id="refused-end"' in page) == (400, True)
+    assert "06:00" not in await slots_of(running)
+
+
+async def test_a_currency_may_be_typed_in_small_letters(running, manager):
+    form = await rules_form(manager, currency="eur")
+    assert (await manager.post("/portal/venue/rules", form))[0] == 303
+    assert (await running.live.database.read(get_venue)).currency == "EUR"

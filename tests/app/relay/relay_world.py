@@ -8,10 +8,10 @@ import asyncssh
 
 from appliance.core.ssh import ensure_key
 from appliance.relay import Relay
+from tests.waiting import until, within
 
 HERE, CALLER = "127.0.0.1", "192.0.2.7"
 USER, NAME = "venuebox-relay", "a.example"
-SECONDS = 30.0
 
 
 def header_of(caller, port=4444):
@@ -85,9 +85,7 @@ class World:
             each.abort()
 
     async def until(self, is_so):
-        async with asyncio.timeout(SECONDS):
-            while not is_so():  # noqa: ASYNC110 - it waits for several things at once
-                await asyncio.sleep(0.01)
+        await until(is_so)
 
     @asynccontextmanager
     async def calling(self, *parts):
@@ -105,7 +103,7 @@ class World:
 
     async def ask(self, *parts):
         """All that a caller who sends these parts receives until the first pause."""
-        async with self.calling(*parts) as (reader, _), asyncio.timeout(SECONDS):
+        async with self.calling(*parts) as (reader, _), within("an answer"):
             with suppress(ConnectionResetError):
                 return await reader.read(65536)
             return b""

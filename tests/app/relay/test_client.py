@@ -1,6 +1,7 @@
 """The box's connection to its relay: it comes back by itself, and says when it cannot."""
 
 import asyncio
+import socket
 from dataclasses import replace
 from functools import partial
 
@@ -11,6 +12,7 @@ from appliance.core.ssh import key_file
 from appliance.relay import relay_file
 from tests.app.relay.relay_world import CALLER, HERE, Answering, header_of
 from tests.conftest import opened_box
+from tests.waiting import until
 from web.relay import client
 from web.relay.client import RelayClient
 
@@ -38,9 +40,7 @@ class Joined:
         await self.relay.until(lambda: {name for name, _ in self.alerts()} == set(names))
 
     async def until_reached(self):
-        async with asyncio.timeout(30):
-            while not await self.is_reached():  # noqa: ASYNC110 - no hook for tests
-                await asyncio.sleep(0.01)
+        await until(self.is_reached)
 
     async def is_reached(self):
         try:
@@ -99,13 +99,11 @@ async def test_a_relay_that_does_not_answer_is_told_until_it_does(
     joined, monkeypatch, accepts, unused_tcp_port_factory
 ):
     joined.start()
-    silent = await asyncio.start_server(lambda *_: asyncio.sleep(0), HERE, 0)
-    port = silent.sockets[0].getsockname()[1] if accepts else unused_tcp_port_factory()
-    with monkeypatch.context() as hasty:
+    with socket.create_server((HERE, 0)) as silent, monkeypatch.context() as hasty:
+        port = silent.getsockname()[1] if accepts else unused_tcp_port_factory()
         hasty.setattr("web.relay.line._CONNECT_SECONDS", 0.05)
         joined.change(replace(joined.offer, port=port))
         await joined.until_alerts(("relay_away", HERE))
-    silent.close()
 
     joined.change(joined.offer)
 

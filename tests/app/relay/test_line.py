@@ -12,6 +12,7 @@ from appliance.core.data_directory import DataDirectory
 from appliance.http.request import networks_of
 from tests.app.relay.relay_world import CALLER, HERE, Answering, a_relay, header_of
 from tests.conftest import running_box, with_settings
+from tests.waiting import within
 from web.relay import line
 from web.relay.line import is_believable, open_line
 
@@ -131,7 +132,7 @@ async def test_a_relay_that_confirms_no_close_cannot_fill_the_box(relay, root, m
                     await relay.ask(header_of(CALLER))
 
         hostile.send_packet = send_but_no_close
-        async with asyncio.timeout(30), asyncio.TaskGroup() as calls:
+        async with within("the end of all calls"), asyncio.TaskGroup() as calls:
             held = calls.create_task(call(7))
             await relay.until(lambda: len(asked) == 3)
             held.cancel()

@@ -4,6 +4,7 @@ import asyncio
 from urllib.parse import urlsplit
 
 from tests.conftest import Running
+from tests.waiting import within
 
 
 async def borrowed(running: Running):
@@ -34,7 +35,7 @@ async def told(running: Running, lent, after=0):
 
 async def arrived(running: Running, lent, count=1):
     """Wait for `count` deliveries and return them, newest first."""
-    async with asyncio.timeout(60):
+    async with within(f"{count} deliveries at the echo receiver"):
         while True:
             items = (await told(running, lent))["items"]
             if len(items) >= count:
@@ -59,7 +60,7 @@ async def attempt_of(running: Running, delivery_id):
     """Wait for the first attempt and return its (outcome, status)."""
     query = """SELECT a.outcome, a.http_status FROM attempt a
                JOIN delivery d ON d.seq = a.delivery_seq WHERE d.id = :id ORDER BY a.n"""
-    async with asyncio.timeout(60):
+    async with within(f"an attempt of the delivery {delivery_id}"):
         while True:
             found = running.test.database.peek(
                 lambda reader: list(reader.rows(query, {"id": delivery_id}))

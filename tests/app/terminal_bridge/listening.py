@@ -1,12 +1,11 @@
 """A terminal that listens: reads the box's server-sent events one by one."""
 
-import asyncio
 import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-SOON = 20.0  # seconds: a busy machine may take its time, a lost event never comes
+from tests.waiting import within
 
 
 @dataclass
@@ -29,7 +28,7 @@ class Ear:
 
     async def next(self) -> Heard | None:
         """The next event; None once the stream is over."""
-        async with asyncio.timeout(SOON):
+        async with within("an event of the stream"):
             while True:
                 lines = await self._block()
                 if lines is None:

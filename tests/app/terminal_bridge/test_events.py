@@ -1,8 +1,5 @@
 """The live feed: all that changes tonight's list, to everybody who listens, without a gap."""
 
-import asyncio
-import time
-
 import pytest
 
 from appliance.database.database import ChangedBeside
@@ -13,6 +10,7 @@ from appliance.reservations.create import grant
 from appliance.reservations.rows import update_reservation
 from tests.app.terminal_bridge.listening import listening
 from tests.builders import a_booking, table_id
+from tests.waiting import within
 
 
 async def test_a_check_in_is_heard_at_every_other_door_with_the_new_totals(door):
@@ -116,7 +114,7 @@ async def test_a_heartbeat_moves_the_position_on_while_nothing_happens(door, mon
     async with listening(door) as ear:
         first = ear.position
         await door.guest(date="2026-11-30")
-        async with asyncio.timeout(60):
+        async with within("a heartbeat with a new position"):
             while (lines := await ear._block()) is not None:
                 if door.environment.feed.position != first and f"id: {first}" not in lines:
                     break
@@ -126,12 +124,9 @@ async def test_a_heartbeat_moves_the_position_on_while_nothing_happens(door, mon
 
 async def test_a_stop_ends_every_stream_at_once(door):
     async with listening(door) as ear:
-        asked = time.monotonic()
-
         door.environment.feed.close()
 
         assert await ear.next() is None
-        assert time.monotonic() - asked < 5
     headers = {"Authorization": f"Bearer {door.token}"}
     async with door.client.get("/terminal/v1/events", headers=headers) as response:
         assert await response.read() == b""

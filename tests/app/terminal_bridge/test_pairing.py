@@ -3,10 +3,11 @@
 import asyncio
 import base64
 import re
+from itertools import count
 
 import pytest
 
-from appliance.core.errors import OperatorError
+from appliance.core.errors import OperatorError, ValidationError
 from appliance.core.tokens import hash_token
 from appliance.door.guest_pass import decode_pass
 from appliance.door.terminals import (
@@ -16,14 +17,17 @@ from appliance.door.terminals import (
     revoke_terminal,
 )
 
+NUMBERS = count(100)
 
-async def offer(door, name="Porte 9", role="override") -> str:
+
+async def offer(door, name=None, role="override") -> str:
     """The digits to type."""
     return (await offer_both(door, name, role)).code
 
 
-async def offer_both(door, name="Porte 9", role="override") -> Offered:
-    return await door.environment.database.write(offer_pairing, name, role)
+async def offer_both(door, name=None, role="override", **actor) -> Offered:
+    name = name or f"Porte {next(NUMBERS)}"
+    return await door.environment.database.write(offer_pairing, name, role, **actor)
 
 
 def wrong(code: str) -> str:
@@ -245,3 +249,26 @@ async def test_the_link_of_an_offer_and_its_digits_are_one_offer_that_works_once
     for used in (first.code, first.secret, second.code, second.secret):
         status, refusal = await pair(door, used)
         assert (status, refusal["code"]) == (401, "UNAUTHORIZED")
+
+
+async def test_no_two_terminals_have_one_name(door):
+    await door.other("Porte Été")
+    with pytest.raises(ValidationError):
+        await offer_both(door, "porte ete")
+    paired = []
+    for _ in range(3):
+        _, answer = await pair(door, await offer(door), name="PORTE ÉTÉ")
+        paired.append(answer["terminal"]["name"])
+    assert paired == ["PORTE ÉTÉ (2)", "PORTE ÉTÉ (3)", "PORTE ÉTÉ (4)"]
+
+
+async def test_a_later_offer_for_a_name_replaces_the_earlier_one(door):
+    first, second = await offer_both(door, "Porte 9"), await offer_both(door, "Porte 9")
+    assert [(await pair(door, each.secret))[0] for each in (first, second)] == [401, 200]
+
+
+async def test_the_audit_log_says_who_offered_the_pairing(door):
+    offered = await offer_both(door, "Porte 9", actor="staff:yasmine")
+    await pair(door, offered.code)
+    [(actor,)] = await door.rows("SELECT actor FROM audit_log ORDER BY seq DESC LIMIT 1")
+    assert actor == "staff:yasmine"

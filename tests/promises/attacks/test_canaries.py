@@ -54,7 +54,8 @@ class House:
             with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - the box
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as refused:
-            return refused.code, refused.read().decode()
+            with refused:
+                return refused.code, refused.read().decode()
 
     def written(self):
         """Every file that is no database, and both outputs of the process once it has ended."""

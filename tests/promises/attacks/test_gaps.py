@@ -8,6 +8,7 @@ import pytest
 
 from appliance.door.terminals import issue_terminal
 from tests.builders import a_body
+from tests.waiting import within
 from web.routes import PARTNER_ROUTE_TABLE
 
 ROOT = Path(__file__).parents[3]
@@ -66,7 +67,7 @@ async def test_a_body_that_never_ends_is_given_up(running, monkeypatch, path, ki
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
     try:
         writer.write(f"{head}Sec-Fetch-Site: same-origin\r\nContent-Length: 9\r\n\r\na".encode())
-        async with asyncio.timeout(60):
+        async with within("an answer"):
             line = await reader.readline()
     finally:
         writer.close()

@@ -18,6 +18,7 @@ from appliance.staff.model import set_password
 from tests.app.portal.people import a_person
 from tests.builders import TONIGHT, a_body, table_id
 from tests.soak.scale import FULL
+from tests.waiting import within
 
 ROUNDS = 60_000 if FULL else 400
 TEXTS = (
@@ -97,7 +98,7 @@ async def status_of(port, raw):
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         writer.write(raw)
-        async with asyncio.timeout(60):
+        async with within("an answer"):
             line = await reader.readline()
         return int(line.split()[1])
     finally:
@@ -164,6 +165,6 @@ async def test_a_position_too_long_for_a_number_begins_anew(running):
 
     listener = await feed.listen("staff:x", after, lambda _change: True)
 
-    async with asyncio.timeout(60):
+    async with within("the reset"):
         assert [change.kind for change in await listener.take(20)] == ["reset"]
     feed.leave(listener)

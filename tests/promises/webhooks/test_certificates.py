@@ -22,13 +22,12 @@ HOST = "receiver.example"
 
 
 class Certificate:
-    """A certificate with a new key, signed by `issuer` or self-signed."""
+    """A certificate with a new key, signed by `issuer` or self-signed, from 2000 on."""
 
-    def __init__(self, name=HOST, *, issuer=None, days=1, authority=False):
+    def __init__(self, name=HOST, *, issuer=None, until=2099, authority=False):
         self.key = ec.generate_private_key(ec.SECP256R1())
         self.name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
         signer = issuer or self
-        now = dt.datetime.now(dt.UTC)
         try:
             alternative = x509.IPAddress(ipaddress.ip_address(name))
         except ValueError:
@@ -39,8 +38,8 @@ class Certificate:
             .issuer_name(signer.name)
             .public_key(self.key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - dt.timedelta(days=10))
-            .not_valid_after(now + dt.timedelta(days=days))
+            .not_valid_before(dt.datetime(2000, 1, 1, tzinfo=dt.UTC))
+            .not_valid_after(dt.datetime(until, 1, 1, tzinfo=dt.UTC))
             .add_extension(x509.SubjectAlternativeName([alternative]), critical=False)
             .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
             .sign(signer.key, hashes.SHA256())
@@ -86,9 +85,9 @@ def attempt(make_client, names):
 @pytest.mark.parametrize(
     ("trust", "shown", "code"),
     [
-        ("system", {"days": -1}, "tls_cert"),
+        ("system", {"until": 2001}, "tls_cert"),
         ("system", {"issuer": None}, "tls_cert"),
-        ("authority", {"days": -1}, "tls_cert"),
+        ("authority", {"until": 2001}, "tls_cert"),
         ("authority", {"name": "other.example"}, "tls_cert"),
         ("authority", {"old tls": True}, "tls_other"),
         ("authority", {"issuer": None}, "tls_cert"),
@@ -97,7 +96,7 @@ def attempt(make_client, names):
     ],
 )
 async def test_bad_tls_is_refused_and_not_one_byte_of_the_request_is_sent(
-    attempt, authority, trust, shown, code
+    attempt, authority, tls_looks_at_dates, trust, shown, code
 ):
     options = {"issuer": authority} | {n: v for n, v in shown.items() if n != "old tls"}
     certificate, other = Certificate(**options), Certificate(issuer=authority)
@@ -118,7 +117,7 @@ async def test_bad_tls_is_refused_and_not_one_byte_of_the_request_is_sent(
 @pytest.mark.parametrize(
     ("trust", "options", "host"),
     [("authority", {}, HOST), ("authority", {"name": "127.0.0.1"}, "127.0.0.1"),
-     ("pin", {"issuer": None, "days": -1}, HOST), ("pin", {"name": "other.example"}, HOST)],
+     ("pin", {"issuer": None, "until": 2001}, HOST), ("pin", {"name": "other.example"}, HOST)],
 )  # fmt: skip
 async def test_an_own_authority_or_a_pin_is_enough(attempt, authority, trust, options, host):
     certificate = Certificate(**{"issuer": authority} | options)

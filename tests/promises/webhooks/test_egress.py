@@ -131,7 +131,7 @@ async def test_planted_in_the_database_not_one_of_them_is_dialled(
     await planted(world, urls)
 
     await world.start()
-    await world.until(lambda: len(world.attempts()) == len(urls), 60)
+    await world.until(lambda: len(world.attempts()) == len(urls))
 
     assert {outcome for _, outcome in world.attempts()} == {"blocked"}
     assert {outcome for (outcome,) in world.rows("SELECT last_outcome FROM endpoint")} == {

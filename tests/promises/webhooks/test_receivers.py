@@ -70,7 +70,9 @@ async def test_a_receiver_that_never_answers_is_given_up_in_time_and_delays_no_o
         for other in others:
             await other.got(40)
         # Six at once, then one after the other.
-        await world.until(lambda: world.attempts().count((1, "timeout")) >= 8, 3 * TOTAL + 5)
+        await world.until(
+            lambda: world.attempts().count((1, "timeout")) >= 8, seconds=3 * TOTAL + 5
+        )
         await world.until(lambda: len(hung.held) >= 8)
         await world.stop(0)
 

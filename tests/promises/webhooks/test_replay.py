@@ -255,7 +255,7 @@ async def test_ten_thousand_replays_go_page_by_page_and_delay_no_fresh_event(wor
     for _ in range(5):
         [fresh] = await world.book()
         seen = len(receiver.requests)
-        await world.until(lambda fresh=fresh: fresh in ids_at(receiver), 30)
+        await world.until(lambda fresh=fresh: fresh in ids_at(receiver))
         behind.append(ids_at(receiver).index(fresh) - seen)
 
     assert progress.replayed == 10_000

@@ -10,6 +10,7 @@ import pytest
 from appliance.clock import SystemClock, newest_zone_database
 from appliance.core.tokens import Tokens
 from appliance.database.integrity import session
+from tests.machine import on_this_machine
 from web.main import main
 
 VENUE = """
@@ -93,7 +94,8 @@ def made_box(tmp_path_factory):
     directory = tmp_path_factory.mktemp("made")
     (directory / "venue.toml").write_text(VENUE, "utf-8")
     argv = ["init", "--venue", str(directory / "venue.toml")]
-    assert main(argv, {"VENUEBOX_DATA": str(directory / "box")}) == 0
+    with on_this_machine():
+        assert main(argv, {"VENUEBOX_DATA": str(directory / "box")}) == 0
     return directory / "box"
 
 

@@ -38,6 +38,7 @@ def test_every_part_of_the_unit_has_its_reason(tmp_path):
             assert part.strip().startswith("#") or "Type=notify" in part
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("status", "waits"), [("0", ""), ("1", "10\n"), ("KILL", "")])
 def test_only_a_start_that_failed_is_followed_by_a_wait(tmp_path, status, waits):
     """A killed box comes back at once."""
@@ -76,6 +77,7 @@ if ANALYZE is not None:  # elsewhere the words above have to do
         path.write_text(make_unit(tmp_path, "root", "/usr/bin/true"), "utf-8")
         return path
 
+    @pytest.mark.process
     @pytest.mark.parametrize(
         "name",
         ["50 % box", "L'Étoile", 'the "box"', "both'\"", "a\\b", "C$HOME${x}", "a; b", "-", "@x #"],
@@ -95,6 +97,7 @@ if ANALYZE is not None:  # elsewhere the words above have to do
 
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
+    @pytest.mark.process
     @pytest.mark.parametrize("line", ['ReadWritePaths="/srv', "ReadWritePath=/srv", "ExecStart="])
     def test_a_unit_that_systemd_only_warns_of_is_refused(unit, line):
         text = unit.read_text("utf-8").replace("[Install]", f"{line}\n[Install]")
@@ -102,6 +105,7 @@ if ANALYZE is not None:  # elsewhere the words above have to do
         with pytest.raises(OperatorError, match=r"venuebox\.service"):
             service._verify({"venuebox.service": text})
 
+    @pytest.mark.process
     def test_the_service_is_exposed_by_less_than_3(unit):
         unit.write_text(unit.read_text("utf-8").replace("User=root", "User=venuebox"), "utf-8")
 
@@ -167,6 +171,7 @@ if os.geteuid() == 0:  # root alone installs a service
         let_everybody_enter(tmp_path)
         return lambda: box("service", "install", "--user", "nobody")
 
+    @pytest.mark.process
     @pytest.mark.parametrize("is_linked", [False, True])
     def test_the_unit_is_written_the_box_given_and_the_service_started_anew(
         installing, box, tmp_path, is_linked
@@ -192,6 +197,7 @@ if os.geteuid() == 0:  # root alone installs a service
         nobody = pwd.getpwnam("nobody").pw_uid
         assert {path.stat().st_uid for path in (real, *real.rglob("*"))} == {nobody}
 
+    @pytest.mark.process
     @pytest.mark.parametrize("hindrance", ["unreachable", "no systemd", "running"])
     def test_what_hinders_the_service_is_said_before_anything_is_changed(
         installing, box, tmp_path, monkeypatch, hindrance
@@ -213,6 +219,7 @@ if os.geteuid() == 0:  # root alone installs a service
         assert not (tmp_path / "venuebox.service").exists()
         assert box.data.stat().st_uid == 0
 
+    @pytest.mark.process
     def test_a_folder_of_backups_that_the_user_may_not_write_is_said(installing, box, tmp_path):
         usb = tmp_path / "usb"
         usb.mkdir(mode=0o755)
@@ -225,6 +232,7 @@ if os.geteuid() == 0:  # root alone installs a service
         assert installing() == 0
         assert str(usb) not in box.out
 
+    @pytest.mark.process
     def test_settings_that_only_root_may_read_are_not_the_boxs(installing, box, tmp_path):
         roots = tmp_path / "roots"
         roots.write_text('[backup]\ndirectory = "/media/usb"\n')
@@ -237,6 +245,7 @@ if os.geteuid() == 0:  # root alone installs a service
 
         assert not (tmp_path / "venuebox.service").exists()
 
+    @pytest.mark.process
     def test_a_link_is_given_and_not_what_it_leads_to(installing, box, tmp_path):
         folder, file = tmp_path / "elsewhere", tmp_path / "file"
         folder.mkdir()

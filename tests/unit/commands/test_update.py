@@ -31,6 +31,8 @@ from appliance.release import (
 )
 from tests.promises.webhooks.test_certificates import Certificate
 
+pytestmark = pytest.mark.process
+
 release = run_path(str(Path(__file__).parents[3] / "packaging" / "release.py"))["make_release"]
 KEY, STRANGER = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
 SCRIPT = """#!/bin/sh

@@ -39,6 +39,7 @@ def names(reader):
     return [name for (name,) in reader.rows("SELECT name FROM staff ORDER BY name")]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("left", ["", "VACUUM", "PRAGMA journal_mode = DELETE"])
 async def test_another_sqlite_program_may_write_to_the_files_of_a_stopped_box(path, clock, left):
     database = Database(path, clock, Tokens(), ZONES)

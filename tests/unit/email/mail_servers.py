@@ -7,18 +7,12 @@ from aiosmtpd.smtp import SMTP
 
 from appliance.email.smtp import Undelivered
 from appliance.reservations.email_queue import Outcome
+from tests.waiting import until
 
 
 async def settle(email_worker):
     """Wait until the worker is idle."""
     await until(lambda: email_worker._round is None)
-
-
-async def until(condition):
-    """Wait until `condition()` is true. Raises TimeoutError after 60 s."""
-    async with asyncio.timeout(60):  # long, because the machine may be busy
-        while not condition():  # noqa: ASYNC110 - no hook for tests
-            await asyncio.sleep(0.005)
 
 
 async def pass_time(email_worker, clock, seconds):

@@ -1,9 +1,9 @@
 import asyncio
 import logging
-import time
 
 from appliance.core.errors import Unavailable
-from tests.unit.email.mail_servers import pass_time, settle, until
+from tests.unit.email.mail_servers import pass_time, settle
+from tests.waiting import until, within
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
@@ -68,10 +68,9 @@ async def test_a_server_that_hangs_costs_one_booking_its_wait_and_the_next_ones_
     assert await email_worker.send_now(first) == "failed"
     email_worker.answer_within = 60.0
 
-    before = time.monotonic()
     for letter_id in (second, third):
-        assert await email_worker.send_now(letter_id) == "failed"
-    assert time.monotonic() - before < 10
+        async with within("an answer without a wait"):
+            assert await email_worker.send_now(letter_id) == "failed"
     mailbox.gate.set()
     await settle(email_worker)
     assert {letter_row(id_).state for id_ in (first, second, third)} == {"sent"}

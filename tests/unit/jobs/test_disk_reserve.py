@@ -11,7 +11,7 @@ import pytest
 
 from appliance.jobs import watchdog as life
 from appliance.jobs.watchdog import DiskReserve, sd_notify, watchdog_seconds
-from tests.unit.email.mail_servers import until
+from tests.waiting import until
 
 STUCK = """
 import asyncio, os, time

@@ -13,8 +13,8 @@ from appliance.core.data_directory import DataDirectory
 from appliance.jobs.nightly import DAMAGED, NEW_KEY, NO_BACKUP, NightlyWork, Retention, next_night
 from appliance.scheduler import Scheduler
 from tests.unit.backup.making import MASTER_KEY
-from tests.unit.email.mail_servers import until
 from tests.unit.jobs.keeping import Timer
+from tests.waiting import until
 
 
 @pytest.mark.parametrize(

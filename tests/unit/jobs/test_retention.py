@@ -1,7 +1,6 @@
 """Retention of the webhook log. Row 27 of the fault table has its short version here."""
 
 import asyncio
-import time
 
 import pytest
 
@@ -135,15 +134,14 @@ async def test_it_runs_at_the_start_and_each_night_at_four(world, clock):
 async def test_row_27_others_write_between_two_steps_of_a_long_retention(world):
     await world.add("dead", 31, attempts=6, count=1200)
     forgetting = asyncio.create_task(world.forget())
-    waits = []
+    writes = 0
     while not forgetting.done():
-        began = time.perf_counter()
         await world.database.write(lambda tx: tx.execute("UPDATE venue SET name = name"))
-        waits.append(time.perf_counter() - began)
+        writes += 1
     await forgetting
 
     assert world.count("delivery") == 0
-    assert len(waits) >= 1200 / 62  # one at least between any two steps
+    assert writes >= 1200 / 62  # one at least between any two steps
 
 
 async def a_sign_in(world, clock, instant, *, seen=None):

@@ -121,13 +121,19 @@ def test_other_spellings_are_no_ids(text):
 @pytest.mark.parametrize(
     ("phone", "kept"),
     [("-", None), ("N/A", None), ("1234", "1234"), ("poste 12", "poste 12"), ("  ", None),
-     ("0" * 41, None), (612345678, None), ({}, None), (["0612345678"], None),
+     ("0" * 41, None),
      (" 06 00\u00a000 00 01\n", "06 00 00 00 01"), ("٠٦٠٠٠٠٠٠٠١", "0600000001")],
 )  # fmt: skip
 def test_beside_a_valid_email_no_phone_refuses_a_booking(phone, kept):
     booking = parse_booking(a_body(customer=a_customer(email=" s@example.com\t", phone=phone)))
 
     assert (booking.customer_email, booking.customer_phone) == ("s@example.com", kept)
+
+
+@pytest.mark.parametrize("phone", [612345678, {}, ["0612345678"], True])
+def test_a_phone_that_is_no_text_is_refused_beside_an_email_too(phone):
+    with pytest.raises(ValidationError):
+        parse_booking(a_body(customer=a_customer(email="s@example.com", phone=phone)))
 
 
 @pytest.mark.parametrize("phone", ["-", "N/A", "1234", "0" * 21, "0" * 41, 612345678, {}])

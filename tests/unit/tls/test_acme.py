@@ -230,6 +230,7 @@ def test_a_challenge_that_fails_is_told_by_its_own_error():
     assert (found.reason, found.detail) == ("unreached", "wrong certificate")
 
 
+@pytest.mark.process
 def test_a_hook_that_fails_or_is_missing_is_told_with_its_last_words(tmp_path):
     hook = tmp_path / "hook"
     hook.write_text("#!/bin/sh\necho before >&2\necho no such zone >&2\nexit 3\n")

@@ -3,9 +3,10 @@
  * when the date or party size changes, keeps the guest's input, and sends the form only once.
  */
 
+import { sendForm } from "./shared/send_form";
+
 const evening = document.querySelector<HTMLFormElement>("[data-evening]");
 const booking = document.querySelector<HTMLFormElement>("[data-booking]");
-const DEADLINE_MS = 60_000;
 let pendingRequest: AbortController | undefined;
 
 /** The slot that the guest has chosen, and the chosen table for each slot. */
@@ -85,16 +86,10 @@ function loadOfferOrSubmit(date: string, guests: string, isSpent = false): void 
 /** Send the form, which stays as it is if there is no answer. */
 async function send(form: HTMLFormElement): Promise<void> {
   form.dataset["sent"] = "yes";
-  form.querySelector("[data-unanswered]")?.setAttribute("hidden", "");
-  const texts = [...new FormData(form)].map(([name, value]) => [name, String(value)]);
-  const signal = AbortSignal.timeout(DEADLINE_MS);
-  const options = { method: "POST", body: new URLSearchParams(texts), signal };
-  const answer = await fetch(form.action, options).catch(() => null);
+  const answer = await sendForm(form);
   if (answer?.redirected) return location.assign(answer.url);
-  // The page with its faults: a refused form may be sent again.
-  if (answer && answer.status < 500) return form.submit();
+  if (answer) return form.submit(); // the page with its faults: a refused form may be sent again
   delete form.dataset["sent"];
-  form.querySelector("[data-unanswered]")?.removeAttribute("hidden");
 }
 
 if (evening && booking) {
@@ -137,4 +132,3 @@ if (evening && booking) {
   });
 }
 
-export {};

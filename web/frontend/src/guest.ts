@@ -4,6 +4,8 @@
  * changes, makes it available offline, and opens the phone's share sheet.
  */
 
+import { sendForm } from "./shared/send_form";
+
 const FAST_MS = 5_000; // interval of the first requests for updates, in ms
 const SLOW_MS = 20_000; // interval of the requests after three minutes, in ms
 const FAST_REQUESTS = 36;
@@ -108,6 +110,13 @@ async function share(button: HTMLElement): Promise<void> {
   if (label) label.textContent = label.dataset["copied"] ?? label.textContent;
 }
 
+/** Send the form, and show the page that answers it. */
+async function submitInPlace(form: HTMLFormElement): Promise<void> {
+  const answer = await sendForm(form);
+  if (answer?.redirected) location.assign(answer.url);
+  else if (answer) replaceCard(await answer.text());
+}
+
 /** Delete all cached cards. */
 async function deleteCards(): Promise<void> {
   const names = (await caches.keys()).filter((name) => name.startsWith("venuebox-guest-"));
@@ -140,6 +149,13 @@ document.addEventListener("fullscreenchange", () => {
   if (!document.fullscreenElement) document.documentElement.removeAttribute("data-full");
 });
 
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (!(form instanceof HTMLFormElement) || !("inPlace" in form.dataset)) return;
+  event.preventDefault();
+  void submitInPlace(form);
+});
+
 document.querySelector("[data-forget]")?.addEventListener("submit", () => {
   if ("caches" in window) void deleteCards();
 });
@@ -157,5 +173,3 @@ if (worker) {
   addEventListener("offline", () => showOffline(true));
   if ("serviceWorker" in navigator) void cacheCard(worker).catch(() => undefined);
 }
-
-export {};

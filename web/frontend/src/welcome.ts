@@ -11,7 +11,16 @@ function takeSecret(): void {
   field.closest<HTMLElement>("[data-link-field]")?.setAttribute("hidden", "");
 }
 
+/** Keep the secret when the page is shown in another language. */
+function keepSecret(): void {
+  const field = document.querySelector<HTMLInputElement>("[data-link]");
+  for (const link of document.querySelectorAll<HTMLAnchorElement>(".languages a")) {
+    link.addEventListener("click", () => (link.hash = field?.value ?? ""));
+  }
+}
+
 takeSecret();
+keepSecret();
 // Opening another link to this page changes only the fragment, so the page is not reloaded.
 addEventListener("hashchange", takeSecret);
 

@@ -1,8 +1,6 @@
 """Readers over a furnished box: settings for one, and patience for threads and devices."""
 
-import asyncio
 import os
-import time
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
@@ -10,16 +8,7 @@ import pytest
 
 from appliance.core.scanner_settings import ReaderSettings
 from terminal_bridge.scanners.at_box import readers_of
-
-PATIENCE_SECONDS = 60.0
-
-
-async def until(condition, seconds=PATIENCE_SECONDS):
-    """Wait until `condition()` holds."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        await asyncio.sleep(0.01)
+from tests.waiting import until
 
 
 @asynccontextmanager

@@ -16,7 +16,8 @@ from terminal_bridge.scanners.device import (
     read_strokes,
 )
 from terminal_bridge.scanners.device import _KEYPAD as KEYPAD
-from tests.app.terminal_bridge.scanners.conftest import reading, until
+from tests.app.terminal_bridge.scanners.conftest import reading
+from tests.waiting import until
 
 PASS = "SVC1" + ("AEBAGBAFAYDQQCIKBMGA2DQPCAIREEYUCULBOGAZDINRYHI6D4QCCIRD" * 3)[:134] + "A"
 LINK = "https://box.example/access/AZqwM0_-zW"

@@ -12,7 +12,7 @@ from appliance.core.scanner_settings import ReaderSettings
 from terminal_bridge.scanners.device import DeviceReader
 from terminal_bridge.scanners.scanner import CODE_MAX, Answer, Lines, Watch
 from terminal_bridge.scanners.scanners import Once, Readers
-from tests.app.terminal_bridge.scanners.conftest import until
+from tests.waiting import until, within
 
 SETTINGS = ReaderSettings(kind="serial", device="/dev/scanner", terminal="Porte 1")
 
@@ -29,7 +29,7 @@ async def test_a_driver_that_hangs_keeps_nobody_from_leaving():
     await reader.start()
     await until(hanging.is_set)
 
-    async with asyncio.timeout(20):
+    async with within("the end of the reader"):
         await reader.close()
 
     released.set()

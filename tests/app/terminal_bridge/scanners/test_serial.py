@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from tests.app.terminal_bridge.scanners.conftest import reading, until
+from tests.app.terminal_bridge.scanners.conftest import reading
+from tests.waiting import until, within
 
 OPEN = b"\xa0\x01\x01\xa2"
 GREEN, RED = (b"\xa0\x01", b"\x01\xa2"), (b"\x07",)  # green pauses between two bytes and two
@@ -94,7 +95,7 @@ async def test_the_trouble_of_a_reader_is_noted_for_the_doctor_while_it_lasts(
     noted = "SELECT name, detail FROM condition"
 
     async def becomes(count):
-        async with asyncio.timeout(60):
+        async with within(f"{count} noted troubles"):
             while len(rows := await door.rows(noted)) != count:  # noqa: ASYNC110 - a thread's doing
                 await asyncio.sleep(0.01)
         return rows

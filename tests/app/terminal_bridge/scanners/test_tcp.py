@@ -14,6 +14,7 @@ from terminal_bridge.scanners.tcp import MOST_CONNECTIONS, TcpReader
 from tests.app.terminal_bridge.scanners.conftest import reading
 from tests.journeys.box_process import BoxProcess, found_box
 from tests.journeys.partner_side import calling as calling_box
+from tests.waiting import within
 
 
 @asynccontextmanager
@@ -25,10 +26,15 @@ async def calling(port):
         writer.close()
 
 
+async def answer_of(reading):
+    async with within("an answer to the scanner"):
+        return await reading
+
+
 async def say(connection, text):
     reader, writer = connection
     writer.write(text.encode())
-    return (await asyncio.wait_for(reader.readline(), 60)).decode()
+    return (await answer_of(reader.readline())).decode()
 
 
 async def test_a_line_in_is_a_line_out(box, door, port):
@@ -64,7 +70,7 @@ async def test_a_code_without_an_end_of_line_is_decided_when_the_device_ends_its
     async with reading(box, kind="tcp", port=port), calling(port) as (reader, writer):
         writer.write(text.encode())
         writer.write_eof()
-        answer = await asyncio.wait_for(reader.read(), 60)
+        answer = await answer_of(reader.read())
 
     assert answer.startswith(b"GREEN checked_in Terrasse_1 1/4 ")
     assert answer.count(b"\r\n") == 1
@@ -162,7 +168,7 @@ async def serving(port, decide=green):
 async def test_who_says_nothing_is_shown_out(port, monkeypatch):
     monkeypatch.setattr(tcp, "IDLE_SECONDS", 0.5)
     async with serving(port), calling(port) as (idle, _):
-        assert await asyncio.wait_for(idle.read(), 60) == b""
+        assert await answer_of(idle.read()) == b""
 
 
 async def test_a_newcomer_takes_the_place_of_whoever_was_silent_longest(port):
@@ -193,7 +199,7 @@ async def test_nobody_is_shown_out_whose_code_is_being_decided(port):
             await asked.acquire()
 
         async with calling(port) as (newcomer, _):
-            assert (await asyncio.wait_for(newcomer.readline(), 60)).startswith(b"GREY error")
+            assert (await answer_of(newcomer.readline())).startswith(b"GREY error")
         decided.set()
 
         assert all([(await line[0].readline()).startswith(b"GREEN") for line in lines])
@@ -234,7 +240,7 @@ async def test_a_served_box_reads_and_leaves_at_once_though_somebody_is_connecte
             booked = await partner.must(201, "POST", "/v1/reservations", body)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(f"{booked['guestAccessUrl']}\n".encode())
-        line = await asyncio.wait_for(reader.readline(), 60)
+        line = await answer_of(reader.readline())
 
         assert line.startswith(b"GREEN checked_in Terrasse_1 1/2 ")
         assert await asyncio.to_thread(box.stop) < 10

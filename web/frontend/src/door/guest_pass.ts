@@ -7,6 +7,7 @@ import { plainDashes, westernDigits } from "../shared/text_folding";
 
 export const TEXT_LENGTH = 139;
 const PREFIX = "SVC1";
+const MOST_PREFIXES = 4; // a scanner sends a code once or twice
 // The prefix as each keyboard layout types it.
 const TYPED_PREFIX = /(?:SVC|سرؤ|\u064d\{\})[1&١]/g;
 const FORM = /^SVC1[A-Z2-7]{135}$/;
@@ -60,7 +61,8 @@ export function resemblesPass(text: string): boolean {
  */
 function* findForms(text: string): Generator<string> {
   const read = withoutBlanks(text);
-  const begins = [...read.matchAll(TYPED_PREFIX)].map((match) => match.index);
+  const found = [...read.matchAll(TYPED_PREFIX)].slice(0, MOST_PREFIXES);
+  const begins = found.map((match) => match.index);
   for (const [n, begin] of begins.entries()) {
     const pieces = new Set([read.slice(begin, begin + TEXT_LENGTH), read.slice(begin, begins[n + 1])]);
     for (const piece of pieces) {
@@ -125,6 +127,7 @@ function clock(minutes: number): string {
 
 // Access codes and links
 
+const CODE_MAX = 40; // characters of a code with what stands around it
 const CODE_FORM = /^(?:SVC)?([0-9A-Z]{4})$/;
 const FRAMED_CODE = /SVC-([0-9A-Z]{4})/;
 const LINK = /\/(?:access|claim-guest)\/[A-Za-z0-9_-]+/i;
@@ -137,6 +140,7 @@ const LOOKALIKES: Readonly<Record<string, string>> = {
 
 /** Return the code in its stored form `SVC-XXXX`, or null if `text` is not an access code. */
 export function parseAccessCode(text: string): string | null {
+  if (text.length > CODE_MAX) return null;
   const match = CODE_FORM.exec(readCode(text).replace(/[\s._-]+/g, ""));
   return match ? `SVC-${match[1]}` : null;
 }

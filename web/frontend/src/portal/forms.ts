@@ -125,9 +125,12 @@ function showPage(text: string, fragment: string): boolean {
   shown.replaceWith(fresh);
   htmx.process(fresh);
   document.dispatchEvent(new Event(SHOWN));
-  (fresh.querySelector<HTMLElement>("[autofocus]") ?? fresh).focus({ preventScroll: true });
+  const first = fresh.querySelector<HTMLElement>("[autofocus]");
+  (first ?? fresh).focus({ preventScroll: true });
   const target = fragment ? document.getElementById(fragment.slice(1)) : null;
-  (target ?? fresh.querySelector(".problem, .refused") ?? document.body).scrollIntoView();
+  if (target) target.scrollIntoView();
+  else if (isRefused) (first ?? fresh.querySelector(".problem"))?.scrollIntoView({ block: "center" });
+  else window.scrollTo(0, 0);
   return true;
 }
 

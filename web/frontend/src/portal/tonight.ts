@@ -168,6 +168,11 @@ function enableSearch(): void {
     event.preventDefault();
     document.querySelector<HTMLElement>(".guest.found")?.click();
   });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !field) return;
+    field.value = "";
+    highlightMatches();
+  });
 }
 
 function highlightMatches(): void {
@@ -205,8 +210,9 @@ function enableShortcuts(): void {
     if (!target) return;
     if (event.key.startsWith("Arrow") && scrollsSideways(at)) return;
     event.preventDefault();
-    if (target instanceof HTMLInputElement) target.focus();
-    else target.click();
+    if (!(target instanceof HTMLInputElement)) return target.click();
+    target.focus();
+    if (target.type === "search") target.select(); // what is typed replaces the old search
   });
 }
 
