@@ -91,7 +91,7 @@ class _Stream:
     """What age reads and writes. Remembers an exception, which age replaces by its own."""
 
     def __init__(self, blocks: Iterator[bytes], file: BinaryIO) -> None:
-        self._blocks, self._file = blocks, file
+        self._blocks, self._file = filter(None, blocks), file  # an empty block would be the end
         self._rest = b""
         self.failure: Exception | None = None
 
@@ -149,9 +149,11 @@ def _padding(size: int) -> bytes:
 
 
 def read_archive(
-    path: Path, key: RecoveryKey, folder: Path | None, progress: Progress, newest_schema: int
+    file: BinaryIO, key: RecoveryKey, folder: Path | None, progress: Progress, newest_schema: int
 ) -> Manifest:
     """Read a whole backup and return its manifest. Unpack it into `folder`, if given.
+
+    `file` is the result of `open_backup`.
 
     Memory and disk space are bounded by the size of the file. Raises OperatorError if the file is
     not a backup, cannot be read, was encrypted for another key, is damaged, lacks a file, contains
@@ -160,29 +162,31 @@ def read_archive(
     """
     import pyrage  # noqa: PLC0415 - see above
 
-    with _open_backup(path) as file:
-        source, unpacker = _Source(file, progress), _Unpacker(folder, newest_schema)
-        try:
-            pyrage.decrypt_io(source, unpacker, [key.identity])
-            return unpacker.finish()
-        except (pyrage.DecryptError, OSError, OperatorError) as error:
-            if source.failure:
-                raise _unreadable(source.failure) from None
-            if unpacker.failure:
-                raise unpacker.failure from None
-            if str(error) == "No matching keys found":
-                raise OperatorError(
-                    "this backup was encrypted with a different recovery key. Use the recovery "
-                    "kit of the box that made the backup."
-                ) from None
-            if isinstance(error, OperatorError):
-                raise
-            raise OperatorError(f"this backup is damaged or truncated. {_UNUSABLE}") from None
+    source, unpacker = _Source(file, progress), _Unpacker(folder, newest_schema)
+    try:
+        pyrage.decrypt_io(source, unpacker, [key.identity])
+        return unpacker.finish()
+    except (pyrage.DecryptError, OSError, OperatorError) as error:
+        if source.failure:
+            raise _unreadable(source.failure) from None
+        if unpacker.failure:
+            raise unpacker.failure from None
+        if str(error) == "No matching keys found":
+            raise OperatorError(
+                "this backup was encrypted with a different recovery key. Use the recovery "
+                "kit of the box that made the backup."
+            ) from None
+        if isinstance(error, OperatorError):
+            raise
+        raise OperatorError(f"this backup is damaged or truncated. {_UNUSABLE}") from None
 
 
 @contextmanager
-def _open_backup(path: Path) -> Iterator[BinaryIO]:
-    """Open a backup so that it is read from the disk instead of the kernel's cache."""
+def open_backup(path: Path) -> Iterator[BinaryIO]:
+    """Open a backup so that it is read from the disk instead of the kernel's cache.
+
+    Raises OperatorError if the file cannot be read or is not encrypted by age.
+    """
     try:
         file = path.open("rb")
     except OSError as error:

@@ -8,12 +8,13 @@ exceeds them.
 import asyncio
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import IO, cast
 
 import msgspec
 
@@ -24,8 +25,8 @@ from appliance.core.files import require_space
 from appliance.core.settings import BackupSettings
 
 ARGUMENT = "--copy-process"  # with which the frozen program becomes the child
-_MEMORY = 384 << 20  # bytes of data; asyncssh and obstore need 120 MiB
-_SECONDS = 600  # for everything but the transfer itself
+_MEMORY = 256 << 20  # bytes of data; asyncssh and obstore need 120 MiB
+_SECONDS = 600  # the deadline of a job, without its transfer
 _LINE_MAX = 1 << 16
 
 
@@ -35,12 +36,14 @@ class Put(msgspec.Struct, frozen=True, tag=True):
     root: str  # the data directory
     settings: BackupSettings
     path: str
+    seconds: int = _SECONDS
 
 
 class Get(msgspec.Struct, frozen=True, tag=True):
     """Copy the backup `name` from the target into a folder, or the latest one if it is "".
 
-    Fails if less than `reserve` bytes of disk space would be left.
+    Fails if less than `reserve` bytes of disk space would be left. At most `size` bytes are copied,
+    if given, whatever the target claims.
     """
 
     root: str
@@ -48,6 +51,8 @@ class Get(msgspec.Struct, frozen=True, tag=True):
     name: str
     folder: str
     reserve: int
+    size: int | None = None
+    seconds: int = _SECONDS
 
 
 Job = Put | Get
@@ -63,22 +68,26 @@ class _Line(msgspec.Struct, omit_defaults=True):
     error: str = ""
 
 
-def run_child(job: Job, tell: Tell, warn: "Warn") -> str:
+def run_child(
+    job: Job, warn: Callable[[str], None], tell: Tell = lambda _done, _total: None
+) -> str:
     """Run `job` in a child process, and return the name of the copied backup.
 
-    Blocks until the child has ended. `tell` receives the progress of a transfer, `warn` sentences
-    for the log. Raises TargetError if the job fails, or if the child exceeds its limits.
+    Blocks until the child has ended. `warn` receives sentences for the log, `tell` the progress of
+    a transfer. Raises TargetError if the job fails, or if the child exceeds its limits.
     """
     command = [sys.executable, ARGUMENT]
     if not getattr(sys, "frozen", False):
-        command = [sys.executable, "-m", __name__]
+        command = [sys.executable, "-P", "-m", __name__]
     # If this process ends, the kernel closes the pipe, and the child ends as well.
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        assert child.stdin is not None and child.stdout is not None
+    with subprocess.Popen(  # noqa: S603 - this program
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        jobs, lines = cast("IO[bytes]", child.stdin), cast("IO[bytes]", child.stdout)
         try:
-            child.stdin.write(msgspec.json.encode(job) + b"\n")
-            child.stdin.flush()
-            while text := child.stdout.readline(_LINE_MAX):
+            jobs.write(msgspec.json.encode(job) + b"\n")
+            jobs.flush()
+            while text := lines.readline(_LINE_MAX):
                 line = msgspec.json.decode(text, type=_Line)
                 if line.error:
                     raise TargetError(line.error)
@@ -99,8 +108,8 @@ def run_child(job: Job, tell: Tell, warn: "Warn") -> str:
 
 def main() -> int:
     """Run as the child: read a job from standard input, and tell its progress and its result."""
-    _limit()
     job = msgspec.json.decode(sys.stdin.buffer.readline(), type=Job)
+    _limit(job.seconds)
     try:
         _say(_Line(name=asyncio.run(_perform(job))))
     except OperatorError as error:
@@ -112,10 +121,10 @@ def main() -> int:
     return 0
 
 
-def _limit() -> None:
-    """Bound memory and time, and let others go first."""
+def _limit(seconds: int) -> None:
+    """Bound memory and time, and let others go first. A transfer gets more time by its size."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.alarm(_SECONDS)
+    signal.alarm(seconds)
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
     os.nice(5)
     with suppress(OSError):  # if the machine is short of memory, the kernel ends this process first
@@ -144,11 +153,12 @@ async def perform(job: Job, target: Target, tell: Tell) -> str:
 
 async def _put(job: Put, target: Target, tell: Tell) -> str:
     path = Path(job.path)
-    size, files = path.stat().st_size, await target.list()
+    size = path.stat().st_size  # noqa: ASYNC240 - nothing else runs in this process
+    files = await target.list()
     if files.get(path.name) != size:
-        _allow_time_for(size)
-        await target.put(path, tell)
-    for name in choose_old(files, path.name):
+        signal.alarm(job.seconds + size // SLOWEST)
+        await target.put(path, size, tell)
+    for name in choose_old({*files, path.name}, path.name):
         await target.delete(name)
     return path.name
 
@@ -166,16 +176,12 @@ async def _get(job: Get, target: Target, tell: Tell) -> str:
     name = job.name or next((backup.name for backup in backups), "")
     if name not in files or parse_name(name) is None:
         raise TargetError(f"{where} has no backup {name}".rstrip())
-    size, folder = files[name], Path(job.folder)
+    folder = Path(job.folder)
+    size = files[name] if job.size is None else min(files[name], job.size)
     require_space(folder, size + job.reserve, "the backup was not fetched")
-    _allow_time_for(size)
+    signal.alarm(job.seconds + size // SLOWEST)
     await target.get(name, folder / name, size, tell)
     return name
-
-
-def _allow_time_for(size: int) -> None:
-    """Set the deadline of this process: time for a transfer of `size` bytes, and ten minutes."""
-    signal.alarm(_SECONDS + size // SLOWEST)
 
 
 if __name__ == "__main__":

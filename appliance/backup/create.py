@@ -127,14 +127,14 @@ class Maker:
                 archive.write_archive(file, manifest, files, key, seal)
                 file.flush()
                 os.fsync(file.fileno())
-                part, clock, zones = Path(file.name), self.clock, self.zones
-                if is_frequent:
-                    master = self.directory.master_key()
-                    check_copies(part, key, copies, master, clock, zones, proof)
-                else:
-                    for copy in copies.values():
-                        copy.unlink()
-                    prove(part, key, scratch, clock, zones, proof)
+                with archive.open_backup(Path(file.name)) as made:
+                    if is_frequent:
+                        master = self.directory.master_key()
+                        check_copies(made, key, copies, master, self.clock, self.zones, proof)
+                    else:
+                        for copy in copies.values():
+                            copy.unlink()
+                        prove(made, key, scratch, self.clock, self.zones, proof)
             return path, manifest, digest
 
     def _digest(self, live: Path) -> str:

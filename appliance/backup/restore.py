@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import apsw
 
@@ -24,21 +25,21 @@ from appliance.reservations.rows import find_reservation
 from appliance.staff.accounts import is_closed
 from appliance.staff.audit_log import CONSOLE, record_audit
 
-_BOOKINGS_BYTES = 16 << 20  # larger than the amount that bookings add to the WAL during a backup
+BOOKINGS_BYTES = 16 << 20  # larger than the amount that bookings add to the WAL during a backup
 
 
 def prove(
-    path: Path, key: RecoveryKey, scratch: Path, clock: Clock, zones: ZoneDatabase,
+    file: BinaryIO, key: RecoveryKey, scratch: Path, clock: Clock, zones: ZoneDatabase,
     progress: archive.Progress = lambda _done, _all: None, *, upgrade: bool = False,
 ) -> archive.Manifest:  # fmt: skip
-    """Verify the backup at `path` by restoring it to a temporary folder in `scratch`.
+    """Verify the backup by restoring it to a temporary folder in `scratch`.
 
     With `upgrade`, also upgrade the restored databases to this version's schema. Raises
     OperatorError if the file is unusable (see `read_archive`), a database is corrupt, rows are
     missing, or a guest pass signed with the restored keys is not accepted.
     """
     with tempfile.TemporaryDirectory(prefix="proof-", dir=scratch) as folder:
-        manifest = unpack_proven(path, key, Path(folder), clock, zones, progress)
+        manifest = unpack_proven(file, key, Path(folder), clock, zones, progress)
         for name in ENVIRONMENTS if upgrade else ():
             migrate(Path(folder, f"{name}.db"))
             _refuse_faults(Path(folder, f"{name}.db"))
@@ -46,14 +47,14 @@ def prove(
 
 
 def unpack_proven(
-    path: Path, key: RecoveryKey, folder: Path, clock: Clock, zones: ZoneDatabase,
+    file: BinaryIO, key: RecoveryKey, folder: Path, clock: Clock, zones: ZoneDatabase,
     progress: archive.Progress = lambda _done, _all: None,
 ) -> archive.Manifest:  # fmt: skip
     """Verify the backup as `prove` does, and leave the restored files in `folder`.
 
     Raises OperatorError for the same reasons as `prove`.
     """
-    manifest = archive.read_archive(path, key, folder, progress, newest_schema())
+    manifest = archive.read_archive(file, key, folder, progress, newest_schema())
     master = (folder / "secrets" / "master.key").read_bytes()
     for name in ENVIRONMENTS:
         _prove_database(folder / f"{name}.db", name, manifest, master, clock, zones)
@@ -61,7 +62,7 @@ def unpack_proven(
 
 
 def check_copies(
-    path: Path, key: RecoveryKey, copies: dict[EnvironmentName, Path], master: bytes,
+    file: BinaryIO, key: RecoveryKey, copies: dict[EnvironmentName, Path], master: bytes,
     clock: Clock, zones: ZoneDatabase, progress: archive.Progress,
 ) -> None:  # fmt: skip
     """Verify the backup like `prove`, but without writing to the disk, to spare SD cards.
@@ -70,7 +71,7 @@ def check_copies(
     the database files that the backup was made from. Raises OperatorError for the same reasons as
     `prove`.
     """
-    manifest = archive.read_archive(path, key, None, progress, newest_schema())
+    manifest = archive.read_archive(file, key, None, progress, newest_schema())
     for name, copy in copies.items():
         _prove_database(copy, name, manifest, master, clock, zones)
 
@@ -131,7 +132,7 @@ def require_room(directory: DataDirectory, size: int, failure: str) -> None:
 
     The message begins with `failure`. On a full disk, the box could not store bookings.
     """
-    require_space(directory.root, size + _BOOKINGS_BYTES, failure)
+    require_space(directory.root, size + BOOKINGS_BYTES, failure)
 
 
 # Files that are not restored if the box already has them, because the box's are newer.
@@ -143,10 +144,10 @@ _DATABASES = [f"{name}{more}" for name in ("test.db", "live.db") for more in (*_
 
 
 def restore_blank(
-    path: Path, key: RecoveryKey, directory: DataDirectory, clock: Clock, zones: ZoneDatabase,
+    file: BinaryIO, key: RecoveryKey, directory: DataDirectory, clock: Clock, zones: ZoneDatabase,
     progress: archive.Progress,
 ) -> archive.Manifest:  # fmt: skip
-    """Restore a complete box from the backup at `path` into a directory without a box.
+    """Restore a complete box from the backup into a directory without a box.
 
     If the directory contains a box that was never set up, its files are moved to another folder. An
     interrupted restore can be run again. Raises OperatorError if the backup is unusable, or if the
@@ -157,7 +158,7 @@ def restore_blank(
         if not (directory.restore_mark.exists() or is_unowned(directory, clock, zones)):
             _refuse_parts(directory)
         with scratch_folder(directory) as scratch:
-            manifest = unpack_proven(path, key, scratch, clock, zones, progress)
+            manifest = unpack_proven(file, key, scratch, clock, zones, progress)
             _record_restore(scratch, manifest, clock, zones)
             if is_unowned(directory, clock, zones):
                 put_unowned_aside(directory, clock)
@@ -185,8 +186,8 @@ def restore_latest(
         failure = ""
         for path in (paths[backup.name] for backup in catalogue.sort_names(paths)):
             try:
-                with scratch_folder(directory) as scratch:
-                    manifest = unpack_proven(path, key, scratch, clock, zones, progress)
+                with archive.open_backup(path) as file, scratch_folder(directory) as scratch:
+                    manifest = unpack_proven(file, key, scratch, clock, zones, progress)
                     kept = keeps_live and _has_same_keys(directory, scratch)
                     if kept:
                         aside = _replace_sandbox(directory, scratch, clock)

@@ -184,13 +184,13 @@ class _Sftp:
                     found[name] = entry.attrs.size or 0
         return found
 
-    async def put(self, path: Path, tell: Tell) -> None:
-        """Copy a file to the target. `list` never returns an incomplete copy."""
+    async def put(self, path: Path, size: int, tell: Tell) -> None:
+        """Copy a file of `size` bytes to the target. `list` never returns an incomplete copy."""
         # All copies of a venue have the same temporary name, so that the next copy overwrites an
         # interrupted one.
         backup = parse_name(path.name)
         part = f"{self._folder}/.{backup.venue if backup else path.name}{SUFFIX}{PART}"
-        async with self._within(_deadline(path.stat().st_size)):
+        async with self._within(_deadline(size)):
             await self._sftp.put(
                 str(path), part, progress_handler=lambda _from, _to, done, total: tell(done, total)
             )
@@ -266,8 +266,8 @@ class _S3:
                         found[name] = entry["size"]
         return found
 
-    async def put(self, path: Path, _tell: Tell) -> None:
-        async with asyncio.timeout(_deadline(path.stat().st_size)):
+    async def put(self, path: Path, size: int, _tell: Tell) -> None:
+        async with asyncio.timeout(_deadline(size)):
             await self._store.put_async(path.name, path, max_concurrency=2)
 
     async def get(self, name: str, path: Path, size: int, tell: Tell) -> None:
