@@ -22,6 +22,7 @@ RESERVATION_COLUMNS = """
     r.access_code, r.pass_id, r.generation, r.arrived, r.checked_in_at, r.link_expires_at,
     r.created_at, r.updated_at, r.version, r.cancelled_at, r.expires_at, r.external_ref,
     q.lineage, q.idempotency_key, q.issued_code, q.email_outcome,
+    r.left_at, r.no_show, r.walk_in,
     r.late_at, r.vip, t.number
 """
 WITH_REQUEST = "LEFT JOIN booking_request q ON q.reservation_seq = r.seq"
@@ -130,9 +131,20 @@ def insert_reservation(tx: Transaction, values: dict[str, Any]) -> None:
     tx.insert("booking_request", {"reservation_seq": seq, **request})
     if row["status"] not in FREEING_STATUSES:
         hold = {name: row[name] for name in ("date", "table_id", "starts", "ends", "source")}
-        with _overlap_is_taken():
-            tx.insert("hold", {**hold, "reservation_seq": seq})
+        _hold(tx, {**hold, "reservation_seq": seq})
     tx.notices.append(ReservationChanged(row["id"]))
+
+
+def hold_again(tx: Transaction, reservation: Reservation) -> None:
+    """Hold the reservation's table again. Raises TableTaken if it is held at that time."""
+    names = ("date", "table_id", "starts", "ends", "source")
+    hold = {name: getattr(reservation, name) for name in names}
+    _hold(tx, {**hold, "reservation_seq": reservation.seq})
+
+
+def _hold(tx: Transaction, row: dict[str, Any]) -> None:
+    with _overlap_is_taken():
+        tx.insert("hold", row)
 
 
 @contextmanager
