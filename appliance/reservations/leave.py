@@ -7,12 +7,11 @@ the slot. Its reservation keeps the slot and the interval that were asked for.
 from appliance.core.errors import WrongState
 from appliance.database.connection import Transaction
 from appliance.outbox import announce
+from appliance.reservations.holds import free_tables, hold_tables
 from appliance.reservations.model import OPEN_STATUSES, Reservation, evening_is_over, has_started
 from appliance.reservations.rows import (
     add_history,
-    free_tables,
     get_reservation,
-    hold_again,
     list_history,
     update_reservation,
 )
@@ -30,6 +29,7 @@ def leave(tx: Transaction, reservation_id: str, *, actor: str) -> Reservation:
     update_reservation(tx, reservation_id, status="completed", left_at=tx.now)
     free_tables(tx, reservation)
     add_history(tx, reservation_id, "left", actor, status=reservation.status)
+    announce(tx, "reservation.updated", reservation_id)
     return get_reservation(tx, reservation_id)
 
 
@@ -56,7 +56,7 @@ def take_back(tx: Transaction, reservation_id: str, *, actor: str) -> Reservatio
 
     If a no-show becomes confirmed again, the webhook endpoints hear that it is confirmed. Raises
     NotFound if the id is unknown, WrongState if there is nothing to undo or the evening is over,
-    and TableTaken if another reservation holds a table by now.
+    and TableTaken if somebody else holds a table by now.
     """
     reservation = get_reservation(tx, reservation_id)
     if not reservation.is_gone or evening_is_over(tx, reservation):
@@ -65,11 +65,14 @@ def take_back(tx: Transaction, reservation_id: str, *, actor: str) -> Reservatio
     status = next(
         entry.detail["status"] for entry in list_history(tx, reservation_id) if entry.what == what
     )
-    hold_again(tx, reservation)
+    hours = (reservation.starts, reservation.ends)
+    hold_tables(
+        tx, reservation.table_ids, reservation.date, hours, reservation.source, seq=reservation.seq
+    )
     update_reservation(
         tx, reservation_id, status=status, left_at=None, cancelled_at=None, no_show=0
     )
     add_history(tx, reservation_id, f"{what}_undone", actor)
-    if what == "no_show" and status == "confirmed":
-        announce(tx, "reservation.confirmed", reservation_id)
+    is_confirmed_again = what == "no_show" and status == "confirmed"
+    announce(tx, f"reservation.{'confirmed' if is_confirmed_again else 'updated'}", reservation_id)
     return get_reservation(tx, reservation_id)

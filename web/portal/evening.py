@@ -16,13 +16,12 @@ from appliance.doctor.check import describe
 from appliance.door.live_feed import Change, Listener
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT
+from appliance.reservations.holds import Hold, list_holds
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import (
-    Hold,
     count_evening,
     count_requests,
     list_evening,
-    list_holds,
 )
 from appliance.staff.sign_in import Session
 from appliance.venue.model import (
@@ -108,8 +107,8 @@ def _read_board(
     by_table: defaultdict[str, list[_Held]] = defaultdict(list)
     gone: defaultdict[str, list[Reservation]] = defaultdict(list)
     for reservation in booked:
-        if reservation.is_gone:
-            gone[reservation.table_id].append(reservation)
+        for table_id in reservation.table_ids if reservation.is_gone else ():
+            gone[table_id].append(reservation)
     for hold in list_holds(reader, chosen.isoformat()):
         by_table[hold.table_id].append(_Held(hold, of_seq.get(hold.reservation_seq or 0)))
     zone = reader.zones.zone(venue.time_zone)
