@@ -7,12 +7,10 @@
 import asyncio
 import json
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from hmac import compare_digest
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -82,6 +80,7 @@ class Health:
 
 
 # One database's counts, by metric name. Some metrics have a count for each value of a label.
+_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 Counts = Mapping[str, int | Mapping[str, int]]
 
 
@@ -136,9 +135,9 @@ class Metrics:
             each.name: await each.database.read(count_rows, self._scan_totals[each.name])
             for each in self._box.environments
         }
-        metrics = partial(collect, self._box, counts, request.app[REQUESTS].total)
-        body, content_type = await asyncio.to_thread(render_metrics, metrics)
-        return web.Response(body=body, headers={"Content-Type": content_type})
+        lines = collect(self._box, counts, request.app[REQUESTS].total)
+        body = await asyncio.to_thread(lambda: "\n".join([*lines, ""]))
+        return web.Response(body=body, headers={"Content-Type": _CONTENT_TYPE})
 
     def _is_allowed(self, request: web.Request) -> bool:
         if self._has_token(request):
@@ -157,63 +156,59 @@ class Metrics:
         return is_bearer and compare_digest(token.encode("utf-8", "replace"), expected.encode())
 
 
-def collect(box: Box, counts: Mapping[str, Counts], requests: int) -> Iterator[Any]:
-    """Yield every metric. `requests` counts the requests since the start."""
-    from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415
+def collect(box: Box, counts: Mapping[str, Counts], requests: int) -> Iterator[str]:
+    """Yield the lines of every metric in Prometheus's text format.
 
-    yield CounterMetricFamily("venuebox_requests", "requests since the start", value=requests)
+    `requests` counts the requests since the start.
+    """
+    yield from _metric("requests_total", "requests since the start", "counter", {"": requests})
     backed_up = read_record(box.live.database.path.parent).at
     if backed_up is not None:
-        yield GaugeMetricFamily(
-            "venuebox_backup_age_seconds",
-            "age of the latest backup that was restored on trial",
-            value=(box.clock.now() - backed_up) / 1000,
-        )
-    commits = CounterMetricFamily(
-        "venuebox_commits", "commits since the start", labels=["environment"]
-    )
-    gauges = {
-        name: GaugeMetricFamily(f"venuebox_{name}", meaning, labels=["environment", *labels])
-        for name, meaning, *labels in (
-            ("writes_waiting", "queued write actions"),
-            ("database_bytes", "size of the database file"),
-            ("wal_bytes", "size of the write-ahead log"),
-            ("disk_full", "1 if the disk is full and only the door can write"),
-            ("deliveries", "webhook deliveries", "state"),
-            ("scans", "decided scans", "result"),
-            ("reservations", "reservations", "status"),
-            ("conditions", "active alerts"),
-        )
-    }
-    for each in box.environments:
-        database = each.database
-        commits.add_metric([each.name], database.commits)
-        values: Counts = {
-            "writes_waiting": database.waiting,
-            "database_bytes": _size(database.path),
-            "wal_bytes": _size(database.path.with_name(f"{database.path.name}-wal")),
-            "disk_full": database.is_full,
+        age = (box.clock.now() - backed_up) / 1000
+        meaning = "age of the latest backup that was restored on trial"
+        yield from _metric("backup_age_seconds", meaning, "gauge", {"": age})
+    commits = {_labels(each.name): each.database.commits for each in box.environments}
+    yield from _metric("commits_total", "commits since the start", "counter", commits)
+    values: dict[str, Counts] = {
+        each.name: {
+            "writes_waiting": each.database.waiting,
+            "database_bytes": _size(each.database.path),
+            "wal_bytes": _size(each.database.path.with_name(f"{each.database.path.name}-wal")),
+            "disk_full": each.database.is_full,
             **counts[each.name],
         }
-        for name, value in values.items():
+        for each in box.environments
+    }
+    for name, meaning, label in (
+        ("writes_waiting", "queued write actions", ""),
+        ("database_bytes", "size of the database file", ""),
+        ("wal_bytes", "size of the write-ahead log", ""),
+        ("disk_full", "1 if the disk is full and only the door can write", ""),
+        ("deliveries", "webhook deliveries", "state"),
+        ("scans", "decided scans", "result"),
+        ("reservations", "reservations", "status"),
+        ("conditions", "active alerts", ""),
+    ):
+        samples: dict[str, float] = {}
+        for environment, found in values.items():
+            value = found.get(name, {})
             if isinstance(value, int):
-                gauges[name].add_metric([each.name], value)
-                continue
-            for label, number in value.items():
-                gauges[name].add_metric([each.name, label], number)
-    yield from (commits, *gauges.values())
+                samples[_labels(environment)] = value
+            else:
+                samples |= {_labels(environment, label, key): n for key, n in value.items()}
+        yield from _metric(name, meaning, "gauge", samples)
 
 
-def render_metrics(metrics: Callable[[], Iterator[Any]]) -> tuple[bytes, str]:
-    """Return the metrics in Prometheus's format, and its content type."""
-    from prometheus_client import CONTENT_TYPE_LATEST, generate_latest  # noqa: PLC0415
-    from prometheus_client.registry import Collector  # noqa: PLC0415
+def _labels(environment: str, label: str = "", value: str = "") -> str:
+    more = f',{label}="{value}"' if label else ""
+    return f'{{environment="{environment}"{more}}}'
 
-    class Page(Collector):
-        def collect(self) -> Iterator[Any]:
-            return metrics()
 
-    return generate_latest(Page()), CONTENT_TYPE_LATEST
+def _metric(name: str, meaning: str, kind: str, samples: Mapping[str, float]) -> Iterator[str]:
+    yield f"# HELP venuebox_{name} {meaning}"
+    yield f"# TYPE venuebox_{name} {kind}"
+    for labels, value in samples.items():
+        yield f"venuebox_{name}{labels} {float(value)}"
 
 
 def _size(path: Path) -> int:
