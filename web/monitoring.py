@@ -9,6 +9,7 @@ import json
 import shutil
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from hmac import compare_digest
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -135,8 +136,9 @@ class Metrics:
             each.name: await each.database.read(count_rows, self._scan_totals[each.name])
             for each in self._box.environments
         }
-        lines = collect(self._box, counts, request.app[REQUESTS].total)
-        body = await asyncio.to_thread(lambda: "\n".join([*lines, ""]))
+        metrics = collect(self._box, counts, request.app[REQUESTS].total)
+        lines = await asyncio.to_thread(lambda: [line for each in metrics for line in each.lines()])
+        body = "\n".join([*lines, ""])
         return web.Response(body=body, headers={"Content-Type": _CONTENT_TYPE})
 
     def _is_allowed(self, request: web.Request) -> bool:
@@ -156,20 +158,40 @@ class Metrics:
         return is_bearer and compare_digest(token.encode("utf-8", "replace"), expected.encode())
 
 
-def collect(box: Box, counts: Mapping[str, Counts], requests: int) -> Iterator[str]:
-    """Yield the lines of every metric in Prometheus's text format.
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric of Prometheus's text format, with a value for each combination of label values."""
 
-    `requests` counts the requests since the start.
-    """
-    yield from _metric("requests_total", "requests since the start", "counter", {"": requests})
+    name: str
+    kind: str  # counter or gauge
+    meaning: str
+    labels: tuple[str, ...]
+    values: Mapping[tuple[str, ...], float]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines. No label value contains a character that needs escaping."""
+        yield f"# HELP {self.name} {self.meaning}"
+        yield f"# TYPE {self.name} {self.kind}"
+        for key, value in self.values.items():
+            pairs = ",".join(f'{label}="{of}"' for label, of in zip(self.labels, key, strict=True))
+            yield f"{self.name}{f'{{{pairs}}}' if pairs else ''} {float(value)}"
+
+
+def collect(box: Box, counts: Mapping[str, Counts], requests: int) -> Iterator[Metric]:
+    """Yield every metric. `requests` counts the requests since the start."""
+    yield Metric("venuebox_requests_total", "counter", "requests since the start", (),
+                 {(): requests})  # fmt: skip
     backed_up = read_record(box.live.database.path.parent).at
     if backed_up is not None:
-        age = (box.clock.now() - backed_up) / 1000
         meaning = "age of the latest backup that was restored on trial"
-        yield from _metric("backup_age_seconds", meaning, "gauge", {"": age})
-    commits = {_labels(each.name): each.database.commits for each in box.environments}
-    yield from _metric("commits_total", "commits since the start", "counter", commits)
-    values: dict[str, Counts] = {
+        age = (box.clock.now() - backed_up) / 1000
+        yield Metric("venuebox_backup_age_seconds", "gauge", meaning, (), {(): age})
+    commits: dict[tuple[str, ...], float] = {
+        (each.name,): each.database.commits for each in box.environments
+    }
+    meaning = "commits since the start"
+    yield Metric("venuebox_commits_total", "counter", meaning, ("environment",), commits)
+    found: dict[str, Counts] = {
         each.name: {
             "writes_waiting": each.database.waiting,
             "database_bytes": _size(each.database.path),
@@ -179,36 +201,24 @@ def collect(box: Box, counts: Mapping[str, Counts], requests: int) -> Iterator[s
         }
         for each in box.environments
     }
-    for name, meaning, label in (
-        ("writes_waiting", "queued write actions", ""),
-        ("database_bytes", "size of the database file", ""),
-        ("wal_bytes", "size of the write-ahead log", ""),
-        ("disk_full", "1 if the disk is full and only the door can write", ""),
+    for name, meaning, *labels in (
+        ("writes_waiting", "queued write actions"),
+        ("database_bytes", "size of the database file"),
+        ("wal_bytes", "size of the write-ahead log"),
+        ("disk_full", "1 if the disk is full and only the door can write"),
         ("deliveries", "webhook deliveries", "state"),
         ("scans", "decided scans", "result"),
         ("reservations", "reservations", "status"),
-        ("conditions", "active alerts", ""),
+        ("conditions", "active alerts"),
     ):
-        samples: dict[str, float] = {}
-        for environment, found in values.items():
-            value = found.get(name, {})
+        values: dict[tuple[str, ...], float] = {}
+        for environment, of in found.items():
+            value = of.get(name, {})
             if isinstance(value, int):
-                samples[_labels(environment)] = value
+                values[environment,] = value
             else:
-                samples |= {_labels(environment, label, key): n for key, n in value.items()}
-        yield from _metric(name, meaning, "gauge", samples)
-
-
-def _labels(environment: str, label: str = "", value: str = "") -> str:
-    more = f',{label}="{value}"' if label else ""
-    return f'{{environment="{environment}"{more}}}'
-
-
-def _metric(name: str, meaning: str, kind: str, samples: Mapping[str, float]) -> Iterator[str]:
-    yield f"# HELP venuebox_{name} {meaning}"
-    yield f"# TYPE venuebox_{name} {kind}"
-    for labels, value in samples.items():
-        yield f"venuebox_{name}{labels} {float(value)}"
+                values |= {(environment, label): number for label, number in value.items()}
+        yield Metric(f"venuebox_{name}", "gauge", meaning, ("environment", *labels), values)
 
 
 def _size(path: Path) -> int:
