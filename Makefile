@@ -56,7 +56,7 @@ CHECKED := tests/test_architecture.py tests/test_docs.py tests/promises/attacks/
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run program setup test test-all rest check clients audit bench pretix soak binary release journey lock clean
+.PHONY: help run program setup test test-all rest check clients audit bench soak binary release journey lock clean
 
 help:
 	@echo 'make run      serve the demo venue on http://127.0.0.1:8080  (PORT=8090 elsewhere)'
@@ -66,8 +66,7 @@ help:
 	@echo 'make docs     write the generated documents in docs/reference/'
 	@echo 'make clients  generate clients from the OpenAPI document, type-check them and book with them'
 	@echo 'make audit    ask for known holes in what is pinned; needs the network'
-	@echo 'make bench    measure everything, beside a plain team's booking; a quarter of an hour'
-	@echo 'make pretix   the same scan beside a check-in at pretix with PostgreSQL'
+	@echo 'make bench    measure the box beside a plain implementation, doors under load, and growth'
 	@echo 'make soak     the long tests in full, with a table at the end; less than an hour (ONLY="kills cuts")'
 	@echo 'make binary   build dist/venuebox, one file with everything inside, and measure it'
 	@echo 'make release  sign it with KEY=release.pem, for venuebox update'
@@ -189,15 +188,8 @@ audit: setup
 
 bench: setup
 	@command -v wrk >/dev/null || $(call apt,wrk) || { echo "make: the bench needs wrk, and this user may not install it" >&2; exit 1; }
-	-@test -x dist/venuebox || $(MAKE) binary
-	@$(BIN)/python -m bench.run $(BENCH_ARGS)
-
-# pretix, PostgreSQL and Redis beside the box: some minutes, and 700 MB in build/ the first time.
-pretix: setup
-	@command -v wrk >/dev/null || $(call apt,wrk) || { echo "make: the bench needs wrk, and this user may not install it" >&2; exit 1; }
-	@command -v redis-check-rdb >/dev/null || $(call apt,redis-tools) || { echo "make: pretix needs redis-tools, and this user may not install it" >&2; exit 1; }
-	@test -d /usr/lib/postgresql || $(call apt,postgresql) || { echo "make: pretix needs postgresql, and this user may not install it" >&2; exit 1; }
-	@$(BIN)/python -m bench.beside_pretix $(BENCH_ARGS)
+	@command -v cc >/dev/null || $(call apt,gcc) || { echo "make: the bench needs gcc, and this user may not install it" >&2; exit 1; }
+	@for each in beside_plain doors growth; do echo "# $$each"; $(BIN)/python -m bench.$$each || exit 1; done
 
 # What `make test` tries short, in full: every step in turn, then a table; less than an hour.
 # ONLY="kills contended" runs some of them.

@@ -51,6 +51,8 @@ _ERASE = (
     "DELETE FROM claim WHERE reservation_id = :id",
     """UPDATE booking_request SET request_hash = NULL
        WHERE reservation_seq = (SELECT seq FROM reservation WHERE id = :id)""",
+    """UPDATE change_request SET request_hash = NULL
+       WHERE reservation_seq = (SELECT seq FROM reservation WHERE id = :id)""",
     "UPDATE erasure_request SET done_at = :now WHERE reservation_id = :id AND done_at IS NULL",
 )
 _PERSONAL = """(customer_name IS NOT NULL OR customer_email IS NOT NULL

@@ -1,5 +1,6 @@
 """Reservations: statuses, row data, times and deadlines (interface, sections 2.5 and 3)."""
 
+import json
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -21,6 +22,7 @@ FREEING_STATUSES = ("cancelled", "declined")
 # Reservations with these statuses can be changed.
 OPEN_STATUSES = ("requested", "pending", "partial", "confirmed")
 LAST_GENERATION = 255  # the highest generation number that a guest pass can hold
+LANGUAGES = ("fr", "en", "ar")  # of guests' emails and pages
 SOURCES = ("platform", "manual", "partner")
 _TITLES = frozenset({
     "mr", "mrs", "ms", "miss", "dr", "prof", "m", "mme", "mlle", "monsieur", "madame",
@@ -49,7 +51,9 @@ class Issued:
 class Reservation:
     """A row of the database table `reservation`, plus the name and number of the booked table.
 
-    Timestamps are in ms since 1970; `starts` and `ends` are in minutes after midnight.
+    A group has several tables: `table_id` is the first, `table_name` and `table_number` name all,
+    and `group` is a JSON list of [id, name]. Timestamps are in ms since 1970; `starts` and
+    `ends` are in minutes after midnight.
     """
 
     seq: int
@@ -88,6 +92,19 @@ class Reservation:
     late_at: int | None
     vip: int
     table_number: str
+    group: str | None = None
+
+    @property
+    def tables(self) -> list[tuple[str, str]]:
+        """The (id, name) of each table, the first one first."""
+        if self.group is None:
+            return [(self.table_id, self.table_name)]
+        return [(id_, name) for id_, name in json.loads(self.group)]
+
+    @property
+    def table_ids(self) -> tuple[str, ...]:
+        """The id of each table, the first one first."""
+        return tuple(id_ for id_, _ in self.tables)
 
     @property
     def customer_first_name(self) -> str | None:

@@ -33,13 +33,15 @@ def event_body(
     delivery: DueDelivery, reservation: Reservation, venue: Venue, endpoint: Endpoint
 ) -> bytes:
     """Return a delivery's JSON body: the event with the reservation in its current state."""
+    tables = [{"id": id_, "name": name} for id_, name in reservation.tables]
     data: dict[str, Any] = {
         "serviceReservationId": reservation.id,
         "accessCode": reservation.access_code or reservation.issued_code,
         "status": reservation.status,
         "date": reservation.date,
         "slot": reservation.slot,
-        "table": {"id": reservation.table_id, "name": reservation.table_name},
+        "table": tables[0],
+        "tables": tables,
         "guests": reservation.guests,
         "customerFirstName": reservation.customer_first_name or "",
         "source": reservation.source,
@@ -68,13 +70,15 @@ def sample_body(reader: Reader, delivery: DueDelivery) -> bytes:
     guests = _SAMPLE_PARTY
     if table is not None:
         guests = max(table.capacity_min, min(guests, table.capacity_max))
+    place = {"id": table.id, "name": table.name} if table else _SAMPLE_TABLE
     data: dict[str, Any] = {
         "serviceReservationId": _SAMPLE_ID,
         "accessCode": "SVC-TEST",
         "status": event_type.partition(".")[2] if has_ended else "confirmed",
         "date": tonight.isoformat(),
         "slot": slot and slot.start,
-        "table": {"id": table.id, "name": table.name} if table else _SAMPLE_TABLE,
+        "table": place,
+        "tables": [place],
         "guests": guests,
         "customerFirstName": "Test",
         "source": "partner" if own else "platform",

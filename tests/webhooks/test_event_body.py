@@ -49,6 +49,7 @@ def test_the_members_are_those_of_section_2_9():
                 "date": "2026-11-21",
                 "slot": "19:30",
                 "table": {"id": "t1", "name": "Terrasse 1"},
+                "tables": [{"id": "t1", "name": "Terrasse 1"}],
                 "guests": 4,
                 "customerFirstName": "Salma",
                 "source": "partner",

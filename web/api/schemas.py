@@ -152,6 +152,7 @@ class Reservation(Answer):
     date: VenueDate
     slot: SlotTime | None
     table: TableName
+    tables: list[TableName]
     guests: Positive
     customer_first_name: str | None
     source: Source
@@ -187,6 +188,23 @@ class CreationResult(Answer):
     notifications: Notifications
 
 
+class ChangedReservation(Reservation, kw_only=True):
+    service_reservation_id: Uuid
+    guest_access_url: Uri
+    claim_url: Uri
+    notifications: Notifications
+
+
+class Hold(Answer):
+    hold_id: Uuid
+    expires_at: Instant
+
+
+class ReleasedHold(Answer):
+    hold_id: Uuid
+    released: Annotated[bool, _json(const=True)]
+
+
 class Cancellation(Answer):
     service_reservation_id: Uuid
     status: Annotated[str, _json(const="cancelled")]
@@ -213,6 +231,7 @@ class NewWebhookEndpoint(EndpointFields):
 class WebhookEndpointList(Answer):
     items: list[WebhookEndpoint]
     events: tuple[DeliveredEventType, ...]
+    optional_events: tuple[DeliveredEventType, ...]
 
 
 class DeactivatedWebhookEndpoint(Answer):
@@ -259,6 +278,7 @@ class EventReservation(Answer, kw_only=True):
     date: VenueDate
     slot: SlotTime | None
     table: TableName
+    tables: list[TableName]
     guests: Positive
     customer_first_name: str
     source: Source

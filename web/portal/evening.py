@@ -16,13 +16,12 @@ from appliance.doctor.check import describe
 from appliance.door.live_feed import Change, Listener
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT
+from appliance.reservations.holds import Hold, list_holds
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import (
-    Hold,
     count_evening,
     count_requests,
     list_evening,
-    list_holds,
 )
 from appliance.staff.sign_in import Session
 from appliance.venue.model import (

@@ -22,20 +22,20 @@ from appliance.reservations.change import (
     move_to_table,
     reissue_pass,
 )
+from appliance.reservations.holds import get_seat, is_held
 from appliance.reservations.payments import AMOUNT_MAX, record_payment, void_payment
 from appliance.reservations.request import parse_uuid
 from appliance.reservations.rows import (
     count_other_bodies,
     find_erasure_request,
     get_reservation,
-    is_held,
     list_history,
     list_payments,
     staff_names,
     sum_payments,
 )
 from appliance.staff.audit_log import record_audit
-from appliance.venue.model import find_table, find_tonight, get_venue, list_tables
+from appliance.venue.model import find_tonight, get_venue, list_tables
 from web.portal.cookies import LIVE
 from web.portal.forms import FORM, Form
 from web.portal.guard import actor_of, id_of, staff_of, write_as_staff
@@ -100,8 +100,7 @@ def _read(reader: Reader, reservation_id: str) -> dict[str, Any]:
     return {
         "reservation": r,
         "venue": get_venue(reader),
-        "table": find_table(reader, r.table_id),
-        "tables": {table.id: table.number for table in tables},
+        "table": get_seat(reader, r),
         "movable": free,
         "one_fits": any(table.seats(r.guests) for table in free),
         "history": list_history(reader, reservation_id),

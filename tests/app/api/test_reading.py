@@ -137,6 +137,7 @@ async def test_an_item_has_the_documented_members(running):
                 "date": TONIGHT,
                 "slot": "19:30",
                 "table": {"id": table_id("T1"), "name": "Terrasse 1"},
+                "tables": [{"id": table_id("T1"), "name": "Terrasse 1"}],
                 "guests": 2,
                 "customerFirstName": "Salma",
                 "source": "partner",
