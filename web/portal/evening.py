@@ -91,11 +91,11 @@ def _read_board(
     """Return the board for `day` (default: tonight). `tables` limits it to these table ids.
 
     `position` is the live feed's position before this read. In the result, the `sections` are the
-    types of table in the order of the venue's table list, a row's `place` is the
-    table's index among all tables, section after section, and `waiting` lists the reservations that still need an
-    answer from the venue or a payment. `present` is the start of the current or next slot, or None
-    unless the board is tonight's. `requests` is the number of open requests for tonight and all
-    later evenings.
+    types of table in the order of the venue's table list, a row's `place` is the table's index
+    among all tables, section after section, and `waiting` lists the reservations that still need
+    an answer from the venue or a payment. `present` is the start of the current or next slot, or
+    None unless the board is tonight's. `requests` is the number of open requests for tonight and
+    all later evenings.
     """
     tonight, venue = find_tonight(reader), get_venue(reader)
     chosen = day or tonight
