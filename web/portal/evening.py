@@ -41,7 +41,7 @@ from web.portal.box import text_of
 from web.portal.cookies import BOX, SESSION
 from web.portal.forms import date_parameter
 from web.portal.guard import find_living_session
-from web.portal.responses import language_of, page_values, render_page
+from web.portal.responses import clock_formatter, language_of, page_values, render_page
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +70,15 @@ class _Cell:
     """A table's reservations in one slot, or for the whole evening if `column` is None.
 
     `span` is the number of columns that the cell covers. `taken` is the time range of a hold that
-    overlaps this slot and has no reservation in it.
+    overlaps this slot and has no reservation in it. `gone` are those whose party has left or did
+    not come.
     """
 
     column: _Column | None
     span: int
     reservations: tuple[Reservation, ...]
     taken: str | None = None
+    gone: tuple[Reservation, ...] = ()
 
     @property
     def is_free(self) -> bool:
@@ -99,10 +101,15 @@ def _read_board(
     """
     tonight, venue = find_tonight(reader), get_venue(reader)
     chosen = day or tonight
-    expected = [r for r in list_evening(reader, chosen.isoformat()) if r.holds]
+    booked = list_evening(reader, chosen.isoformat())
+    expected = [r for r in booked if r.holds]
     columns = _columns(list_slots(reader), expected, chosen, venue.evening_ends_at)
     of_seq = {reservation.seq: reservation for reservation in expected}
     by_table: defaultdict[str, list[_Held]] = defaultdict(list)
+    gone: defaultdict[str, list[Reservation]] = defaultdict(list)
+    for reservation in booked:
+        for table_id in reservation.table_ids if reservation.is_gone else ():
+            gone[table_id].append(reservation)
     for hold in list_holds(reader, chosen.isoformat()):
         by_table[hold.table_id].append(_Held(hold, of_seq.get(hold.reservation_seq or 0)))
     zone = reader.zones.zone(venue.time_zone)
@@ -120,10 +127,10 @@ def _read_board(
             {
                 "place": place,
                 "table": table,
-                "cells": list(_cells(columns, by_table.get(table.id, []))),
+                "cells": list(_cells(columns, by_table[table.id], gone[table.id])),
             }
             for place, table in enumerate(all_tables)
-            if (tables is None or table.id in tables) and (table.bookable or table.id in by_table)
+            if (tables is None or table.id in tables) and (table.bookable or by_table[table.id])
         ],
         "waiting": [r for r in expected if r.status in {"requested", "pending", "partial"}],
         "requests": count_requests(reader, tonight.isoformat()),
@@ -160,16 +167,20 @@ def _present(columns: tuple[_Column, ...], day: date, now: int, zone: ZoneInfo) 
     return columns[-1].start if columns else None
 
 
-def _cells(columns: tuple[_Column, ...], held: list[_Held]) -> Iterable[_Cell]:
+def _cells(
+    columns: tuple[_Column, ...], held: list[_Held], gone: list[Reservation]
+) -> Iterable[_Cell]:
     """Yield the cells in a table's row, one per slot or one for a whole-evening booking."""
     reservations = [each.reservation for each in held if each.reservation is not None]
     whole = tuple(r for r in reservations if r.slot is None)
     if whole or not columns:
-        yield _Cell(None, max(1, len(columns)), whole)
+        yield _Cell(None, max(1, len(columns)), whole, gone=tuple(gone))
         return
     for column in columns:
         of_slot = tuple(r for r in reservations if r.slot == column.start)
-        yield _Cell(column, 1, of_slot, _taken(column, held))
+        # Who had the whole evening is shown in its first slot.
+        left = (r for r in gone if (r.slot or columns[0].start) == column.start)
+        yield _Cell(column, 1, of_slot, _taken(column, held), tuple(left))
 
 
 def _taken(column: _Column, held: Iterable[_Held]) -> str | None:
@@ -236,6 +247,7 @@ async def _page(
         "is_full": environment.database.is_full,  # this cannot be stored as an alert
         "title": near.get(days_away) or language.short_date(board["day"]),
         "sees_guests": request[SESSION].person.may("host"),
+        "clock": clock_formatter(request),
     }
     # A large board takes tens of milliseconds to render. Use a thread so that scans are not
     # delayed.
