@@ -510,8 +510,7 @@ async def furnish_room(portal):
         tx.execute("DELETE FROM venue_table")
         for n in range(40):
             tx.execute(
-                "INSERT INTO venue_table (id, position, number, name, capacity_min, capacity_max, "
-                "minimum_spend, type, bookable) VALUES (:id, :n, :number, :number, 2, 4, 0, :type, 1)",
+                "INSERT INTO venue_table VALUES (:id, :n, :number, :number, 2, 4, 0, :type, 1)",
                 {"id": table_id(f"T{n}"), "n": n, "number": f"T{n}",
                  "type": ("terrace", "standard", "vip")[n // 14]},
             )  # fmt: skip
