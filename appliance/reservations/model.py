@@ -92,6 +92,9 @@ class Reservation:
     idempotency_key: str | None
     issued_code: str | None
     email_outcome: str | None
+    left_at: int | None
+    no_show: int
+    walk_in: int
     late_at: int | None
     vip: int
     table_number: str
@@ -148,6 +151,18 @@ class Reservation:
         """Whether the reservation blocks its table (interface, section 3)."""
         return self.status not in FREEING_STATUSES
 
+    @property
+    def shown_status(self) -> str:
+        """The status as staff read it: `no_show` for a reservation that was cancelled as one."""
+        return "no_show" if self.no_show and self.status == "cancelled" else self.status
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the party has left or did not come, so that its tables are free."""
+        if self.no_show:
+            return self.status == "cancelled"
+        return self.left_at is not None and self.status == "completed"
+
 
 def start_date(reservation: Reservation) -> date:
     """Return the calendar date on which the reservation starts.
@@ -173,7 +188,7 @@ def find_instants(reader: Reader, reservations: Iterable[Reservation]) -> list[t
     """Return when each reservation starts and ends, in ms since 1970.
 
     A reservation for the whole evening lasts as `hours_of` says, or from midnight to the evening's
-    end if it has no slots.
+    end if it has no slots. The party may have left before.
     """
     slots, zone = list_slots(reader), find_zone(reader)
     ends_at = get_venue(reader).evening_ends_at
@@ -183,8 +198,16 @@ def find_instants(reader: Reader, reservations: Iterable[Reservation]) -> list[t
         if each.slot is None:
             whole = (0, DAY_MINUTES + minutes(ends_at))
             hours = evening_hours(slots, day, ends_at) or whole
-        found.append((minute_of(day, hours[0], zone), minute_of(day, hours[1], zone)))
+        starts, ends = (minute_of(day, at, zone) for at in hours)
+        found.append((starts, min(ends, each.left_at or ends)))
     return found
+
+
+def has_started(reader: Reader, reservation: Reservation) -> bool:
+    """Whether the party is expected by now. A whole evening starts with the first slot."""
+    starts, _ = hours_of(reader, reservation) or (0, 0)
+    day = date.fromisoformat(reservation.date)
+    return reader.now >= minute_of(day, starts, find_zone(reader))
 
 
 def cancel_deadline(reader: Reader, reservation: Reservation, hours: int) -> int:

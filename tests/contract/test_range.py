@@ -19,7 +19,7 @@ async def read(running: Running, path: str = RANGE) -> dict:
 async def ask(running: Running, path: str, tag: str = "", key: str | None = None):
     headers = {"Authorization": f"Bearer {key or running.live_key}", "If-None-Match": tag}
     async with running.client.get(path, headers=headers) as response:
-        return response.status, await response.read(), dict(response.headers)
+        return response.status, await response.read(), response.headers
 
 
 async def test_each_evening_has_its_slots_and_in_each_the_free_tables(running):

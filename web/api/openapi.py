@@ -55,8 +55,8 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A call in openapi.md.
 
     `answers` contains the name of the response's struct by status, or "" if it has no
-    body. `refusals` are the errors that this call can return in addition to those common to all calls, in the order of the checks: the
-    name in `appliance.core.errors` and the details of each.
+    body. `refusals` are the errors that this call can return in addition to those common to all
+    calls, in the order of the checks: the name in `appliance.core.errors` and the details of each.
     """
 
     tag: str

@@ -196,6 +196,7 @@ class Reservation(Answer):
     customer_first_name: str | None
     source: Source
     checked_in_at: Instant | None
+    no_show: bool
     starts_at: Instant
     ends_at: Instant
     created_at: Instant
@@ -319,6 +320,7 @@ class EventReservation(Answer, kw_only=True):
     notifications: Notifications | UnsetType = UNSET
     external_ref: str | UnsetType = UNSET
     checked_in_at: Instant | None
+    no_show: bool
     starts_at: Instant
     ends_at: Instant
     venue: VenueName
