@@ -92,11 +92,12 @@ def _read_board(
 ) -> dict[str, Any]:
     """Return the board for `day` (default: tonight). `tables` limits it to these table ids.
 
-    `position` is the live feed's position before this read. In the result, a row's `place` is the
-    table's index in the venue's table list, and `waiting` lists the reservations that still need an
-    answer from the venue or a payment. `present` is the start of the current or next slot, or None
-    unless the board is tonight's. `requests` is the number of open requests for tonight and all
-    later evenings.
+    `position` is the live feed's position before this read. In the result, the `sections` are the
+    types of table in the order of the venue's table list, a row's `place` is the table's index
+    among all tables, section after section, and `waiting` lists the reservations that still need
+    an answer from the venue or a payment. `present` is the start of the current or next slot, or
+    None unless the board is tonight's. `requests` is the number of open requests for tonight and
+    all later evenings.
     """
     tonight, venue = find_tonight(reader), get_venue(reader)
     chosen = day or tonight
@@ -112,19 +113,23 @@ def _read_board(
     for hold in list_holds(reader, chosen.isoformat()):
         by_table[hold.table_id].append(_Held(hold, of_seq.get(hold.reservation_seq or 0)))
     zone = reader.zones.zone(venue.time_zone)
+    all_tables = list_tables(reader)
+    sections = list(dict.fromkeys(table.type for table in all_tables))
+    all_tables = sorted(all_tables, key=lambda table: sections.index(table.type))
     return {
         "day": chosen,
         "before": chosen - timedelta(days=1),
         "after": chosen + timedelta(days=1),
         "tonight": tonight,
         "columns": columns,
+        "sections": sections,
         "rows": [
             {
                 "place": place,
                 "table": table,
                 "cells": list(_cells(columns, by_table[table.id], gone[table.id])),
             }
-            for place, table in enumerate(list_tables(reader))
+            for place, table in enumerate(all_tables)
             if (tables is None or table.id in tables) and (table.bookable or by_table[table.id])
         ],
         "waiting": [r for r in expected if r.status in {"requested", "pending", "partial"}],
