@@ -4,11 +4,13 @@ import io
 import json
 import os
 import sys
+import tarfile
 
+import pyrage
 import pytest
+from pyrage import x25519
 
 from appliance.api_keys import SCOPES, issue_key
-from appliance.backup.recovery_key import RecoveryKey
 from web.main import main
 
 LIVE = ("--environment", "live")
@@ -37,7 +39,7 @@ def test_without_a_box_nothing_is_made(program, monkeypatch, argv):
      (*KEY, "--name", "N", "--read-only", "--scope", "venue:read"),
      ("terminal", "create", *LIVE, "--name", "N", "--role", "boss"),
      ("staff", "create", "--name", "N", "--role", "king"), ("restore",),
-     ("restore", "a.venuebox-backup", "--latest"),
+     ("restore", "a.tar.age", "--latest"),
      ("backup", "--html", "kit.html"), ("backup", "--check"),
      ("backup", "kit", "--to", "/media/usb")],
     ids=" ".join,
@@ -113,15 +115,19 @@ def test_a_venue_file_with_a_mistake_changes_nothing(box, program, venue_file, t
 
 @pytest.mark.parametrize("command", ["verify", "restore"])
 def test_a_planted_backup_writes_nothing_but_text_on_the_console(program, tmp_path, command):
-    planted = tmp_path / "planted.venuebox-backup"
-    header = {
-        "venue": "A\x1b[2J\nroot password:", "slug": "a", "venue_id": "v", "schema": 99,
-        "made_at": "2026-11-27T00:00:00.000Z", "version": "9\x1b[31m", "salt": "00",
-        "key_check": "00",
+    planted, key = tmp_path / "planted\x1b[2J\nroot", x25519.Identity.generate()
+    manifest = {
+        "venue": "A\x1b[2J\nroot password:", "venue_id": "v", "number": 1, "schema": 99,
+        "made_at": "2026-11-27T00:00:00.000Z", "version": "9\x1b[31m", "rows": {},
     }  # fmt: skip
-    planted.write_bytes(b"VENUEBOX BACKUP 1\n" + json.dumps(header).encode() + b"\n")
+    content, made = json.dumps(manifest).encode(), io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as tar:
+        member = tarfile.TarInfo("manifest.json")
+        member.size = len(content)
+        tar.addfile(member, io.BytesIO(content))
+    planted.write_bytes(pyrage.encrypt(made.getvalue(), [key.to_public()]))
 
-    assert program(command, str(planted), "--key", RecoveryKey(bytes(32)).text) == 1
+    assert program(command, str(planted), "--key", str(key)) == 1
 
     assert "\x1b" not in program.out + program.err
     assert "\nroot" not in program.out
