@@ -8,7 +8,13 @@ from appliance.core.errors import WrongState
 from appliance.database.connection import Transaction
 from appliance.outbox import announce
 from appliance.reservations.holds import free_tables, hold_tables
-from appliance.reservations.model import OPEN_STATUSES, Reservation, evening_is_over, has_started
+from appliance.reservations.model import (
+    OPEN_STATUSES,
+    Reservation,
+    evening_is_over,
+    has_started,
+    is_awaited,
+)
 from appliance.reservations.rows import (
     add_history,
     get_reservation,
@@ -41,8 +47,7 @@ def mark_no_show(tx: Transaction, reservation_id: str, *, actor: str) -> Reserva
     of the party has come in.
     """
     reservation = get_reservation(tx, reservation_id)
-    is_expected = reservation.status in {"confirmed", "pending", "partial"}
-    if not is_expected or reservation.arrived or not has_started(tx, reservation):
+    if not is_awaited(reservation) or not has_started(tx, reservation):
         raise WrongState(state=reservation.status)
     update_reservation(
         tx, reservation_id, status="cancelled", cancelled_at=tx.now, cancelled_by="venue",

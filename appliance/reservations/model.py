@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from appliance.clock import HOUR_MS
+from appliance.clock import HOUR_MS, MINUTE_MS
 from appliance.core.phone_numbers import searched_numbers
 from appliance.core.text import fold
 from appliance.database.connection import Reader
@@ -203,11 +203,36 @@ def find_instants(reader: Reader, reservations: Iterable[Reservation]) -> list[t
     return found
 
 
-def has_started(reader: Reader, reservation: Reservation) -> bool:
-    """Whether the party is expected by now. A whole evening starts with the first slot."""
+def expected_at(reader: Reader, reservation: Reservation) -> int:
+    """Return when the party is expected, in ms since 1970.
+
+    A whole evening starts with the first slot.
+    """
     starts, _ = hours_of(reader, reservation) or (0, 0)
-    day = date.fromisoformat(reservation.date)
-    return reader.now >= minute_of(day, starts, find_zone(reader))
+    return minute_of(date.fromisoformat(reservation.date), starts, find_zone(reader))
+
+
+def has_started(reader: Reader, reservation: Reservation) -> bool:
+    """Whether the party is expected by now."""
+    return reader.now >= expected_at(reader, reservation)
+
+
+def is_awaited(reservation: Reservation) -> bool:
+    """Whether the party is expected and nobody of it has come in."""
+    is_expected = reservation.status in {"confirmed", "pending", "partial"}
+    return is_expected and not reservation.arrived
+
+
+def minutes_late(reader: Reader, reservation: Reservation) -> int | None:
+    """Return by how many minutes an awaited party is late.
+
+    None if it is not late yet by the venue's rule `lateArrivalMinutes`, or if there is no rule.
+    """
+    kept = get_venue(reader).late_minutes
+    if kept is None or not is_awaited(reservation):
+        return None
+    minutes = (reader.now - expected_at(reader, reservation)) // MINUTE_MS
+    return minutes if minutes >= kept else None
 
 
 def cancel_deadline(reader: Reader, reservation: Reservation, hours: int) -> int:

@@ -101,6 +101,12 @@ class Venue:
         return self.reservation_mode == "free"
 
     @property
+    def late_minutes(self) -> int | None:
+        """How long a table is kept for a party that does not come, or None without such a rule."""
+        minutes = (self.policies or {}).get("lateArrivalMinutes")
+        return minutes if type(minutes) is int else None
+
+    @property
     def phone_numbers(self) -> tuple[str, ...]:
         """The sure numbers in `phone`, in E.164."""
         return _find_phone_numbers(self.phone, self.time_zone)
