@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from appliance.http.request import Handler
+from web.api.events import show_events
 from web.api.reservations import (
     cancel_reservation,
     change_reservation,
@@ -60,6 +61,7 @@ PARTNER_ROUTE_TABLE: tuple[Route, ...] = (
     Route("GET", "/v1/reservations/{id}", "reservations:read", show_reservation, "getReservation"),
     Route("PATCH", "/v1/reservations/{id}", "reservations:write", change_reservation, "changeReservation"),  # noqa: E501
     Route("DELETE", "/v1/reservations/{id}", "reservations:write", cancel_reservation, "cancelReservation"),  # noqa: E501
+    Route("GET", "/v1/events", "reservations:read", show_events, "listEvents"),
     Route("POST", "/v1/holds", "reservations:write", create_hold, "createHold"),
     Route("DELETE", "/v1/holds/{id}", "reservations:write", delete_hold, "deleteHold"),
     Route("GET", "/v1/webhooks", "webhooks:manage", list_webhooks, "listWebhooks"),
