@@ -29,7 +29,8 @@ class DeliveriesQueued:
 def announce(tx: Transaction, event_type: str, reservation_id: str | None) -> None:
     """Write an event in the same transaction as its cause (interface, section 6).
 
-    `reservation_id` is None for `venue.updated`. After the commit, a `DeliveriesQueued` notice wakes the dispatcher, which sends the event.
+    `reservation_id` is None for `venue.updated`. After the commit, a `DeliveriesQueued` notice
+    wakes the dispatcher, which sends the event.
     """
     rows = tx.rows("SELECT id, events FROM endpoint WHERE active = 1")
     subscribed = [id_ for id_, events in rows if event_type in _event_types(events)]

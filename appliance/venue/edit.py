@@ -63,7 +63,7 @@ def announced(
     """Queue the event `venue.updated` if an edit has changed what partners read of the venue."""
 
     @wraps(edit)
-    def run(tx: Transaction, *args: P.args, **kwargs: P.kwargs) -> R:
+    def run(tx: Transaction, /, *args: P.args, **kwargs: P.kwargs) -> R:
         before = _seen_by_partners(tx)
         result = edit(tx, *args, **kwargs)
         if before is not None and _seen_by_partners(tx) != before:

@@ -330,7 +330,7 @@ def _operation(route: Route, booking: ExampleBooking) -> Schema:
 
 def _content(name: str, booking: ExampleBooking, *, is_new: bool = False) -> Schema:
     value = example(name, booking)
-    if not is_new:
+    if not is_new and name == "NewWebhookEndpoint":
         value.pop("secret", None)  # a secret is shown only once
     examples = {"example": {"value": value}}
     return {_JSON: {"schema": _ref("schemas", name), "examples": examples}}

@@ -270,6 +270,17 @@ class WebhookEndpoint(EndpointFields):
     created_by_this_key: bool
 
 
+class WebhookEndpointHealth(WebhookEndpoint):
+    last_success_at: Instant | None
+    failing_since: Instant | None
+
+
+class RolledSecret(Answer):
+    id: Uuid
+    secret: Annotated[str, Meta(pattern="^whsec_[A-Za-z0-9_-]+$")]
+    old_valid_until: Instant
+
+
 class NewWebhookEndpoint(EndpointFields):
     secret: Annotated[str, Meta(pattern="^whsec_[A-Za-z0-9_-]+$")] | UnsetType = UNSET
 
@@ -299,6 +310,18 @@ class Delivery(Answer):
     attempts: Whole
     last_outcome: Annotated[str, Meta(examples=["http_500"])] | None
     next_attempt_at: Instant | None
+
+
+class Attempt(Answer):
+    n: Positive
+    at: Instant
+    duration_ms: Whole
+    outcome: Annotated[str, Meta(examples=["http_500"])]
+    http_status: int | None
+
+
+class DeliveryWithAttempts(Delivery):
+    attempts_made: list[Attempt]
 
 
 class DeliveryList(Answer):
