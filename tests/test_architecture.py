@@ -31,6 +31,7 @@ LAYERS = (
     {"appliance.privacy"},
     {"appliance.tls"},
     {"appliance.backup"},
+    {"appliance.mirror"},
     {"appliance.doctor"},
     {"appliance.jobs"},
     {"appliance.commands"},

@@ -88,6 +88,7 @@ def _add_others(commands: Commands) -> None:
         health,
         init,
         keys,
+        mirror,
         service,
         staff,
         terminal,
@@ -101,7 +102,7 @@ def _add_others(commands: Commands) -> None:
 
     for command in (
         init, keys, terminal, staff, guest, webhooks, health, doorlog, tls, bridge, backup, service,
-        update, relay,
+        update, relay, mirror,
     ):  # fmt: skip
         command.add(commands)
 

@@ -1,0 +1,109 @@
+"""Debian's PostgreSQL on a Unix socket: start it, ask it, kill it and start it again."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+PROGRAMS = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/nowhere"))
+PATIENCE = 60.0
+
+
+class Postgres:
+    """A cluster in `folder`, which others may enter. PostgreSQL refuses to be root."""
+
+    def __init__(self, folder, **settings):
+        """`settings` are parameters of the server, such as `fsync="off"`."""
+        self.folder = folder
+        self.settings = {"listen_addresses": "", "max_connections": "300"} | settings
+        self.process = None
+        self._user = "postgres" if os.getuid() == 0 else Path.home().owner()
+        self._become = []
+        self.folder.mkdir(parents=True)
+        if os.getuid() == 0:
+            shutil.chown(folder, "postgres", "postgres")
+            for place in folder.parents[: len(folder.parents) - 2]:
+                place.chmod(place.stat().st_mode | 0o011)
+            same = ["--reuid=postgres", "--regid=postgres", "--init-groups"]
+            self._become = ["setpriv", *same, "env", "-C", str(folder)]
+        self._run("initdb", "-D", str(self.cluster), "-A", "trust", "-E", "UTF8", "--no-sync")
+
+    @property
+    def cluster(self):
+        return self.folder / "cluster"
+
+    def url(self, database="venues", **more):
+        """The setting `mirror.url`."""
+        query = "&".join(f"{name}={value}" for name, value in more.items())
+        return f"postgresql://{self._user}@/{database}?host={self.folder}{'&' * bool(more)}{query}"
+
+    def start(self):
+        """Start it and wait until it answers."""
+        argv = [arg for name, value in self.settings.items() for arg in ("-c", f"{name}={value}")]
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [*self._become, PROGRAMS / "postgres", "-D", self.cluster, "-k", self.folder, *argv],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            )  # fmt: skip
+        until = time.monotonic() + PATIENCE
+        while self._ask("postgres", "SELECT 1").returncode and time.monotonic() < until:
+            assert self.process.poll() is None, (self.folder / "log").read_text("utf-8")
+            time.sleep(0.05)
+        return self
+
+    def create(self, database="venues"):
+        """Create a database, as the one step that an owner takes there."""
+        self.ask(f"CREATE DATABASE {database}", "postgres")
+        return self.url(database)
+
+    def ask(self, sql, database="venues"):
+        """Return the answer's lines, with | between columns."""
+        done = self._ask(database, sql)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split("\n")[:-1]
+
+    def kill(self):
+        """Kill all its processes at once, as a power cut does."""
+        main = self._main_process()
+        children = Path(f"/proc/{main}/task/{main}/children").read_text("ascii").split()
+        for pid in (main, *map(int, children)):
+            os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+        (self.cluster / "postmaster.pid").unlink(missing_ok=True)
+
+    def stop(self):
+        """Stop it without waiting for its clients."""
+        if self.process is not None and self.process.poll() is None:
+            os.kill(self._main_process(), signal.SIGINT)
+            self.process.wait(PATIENCE)
+
+    def hang(self):
+        """Stop all its processes, so that it neither answers nor hangs up."""
+        self._signal_all(signal.SIGSTOP)
+
+    def wake(self):
+        """Let it go on."""
+        self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, number):
+        main = self._main_process()
+        children = Path(f"/proc/{main}/task/{main}/children").read_text("ascii").split()
+        for pid in (main, *map(int, children)):
+            os.kill(pid, number)
+
+    def _main_process(self):
+        return int((self.cluster / "postmaster.pid").read_text("ascii").split()[0])
+
+    def _ask(self, database, sql):
+        return subprocess.run(
+            ["psql", "-XAtq", "-h", self.folder, "-U", self._user, "-c", sql, database],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    def _run(self, program, *argv):
+        done = subprocess.run(
+            [*self._become, PROGRAMS / program, *argv], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
