@@ -115,7 +115,9 @@ async def live(folder, url, seed, wanted, rate):
         begun, before = time.monotonic(), made
         while made < wanted:
             await database.write(change, draw, min(IN_A_COMMIT, wanted - made))
-            newest = database.peek(lambda reader: reader.value("SELECT max(seq) FROM mirror_change"))
+            newest = database.peek(
+                lambda reader: reader.value("SELECT max(seq) FROM mirror_change")
+            )
             committed.append((newest, time.monotonic()))
             made += min(IN_A_COMMIT, wanted - made)
             due = begun + (made - before) / rate if rate else 0

@@ -1,10 +1,13 @@
 """Debian's PostgreSQL on a Unix socket: start it, ask it, kill it and start it again."""
 
+import atexit
 import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 PROGRAMS = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/nowhere"))
@@ -12,22 +15,21 @@ PATIENCE = 60.0
 
 
 class Postgres:
-    """A cluster in `folder`, which others may enter. PostgreSQL refuses to be root."""
+    """A cluster in a folder of its own. PostgreSQL refuses to be root: then it is Debian's user."""
 
-    def __init__(self, folder, **settings):
+    def __init__(self, **settings):
         """`settings` are parameters of the server, such as `fsync="off"`."""
-        self.folder = folder
+        # Not in pytest's own folder, which no other user may enter.
+        self.folder = Path(tempfile.mkdtemp(prefix="venuebox-postgres-"))
+        atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
         self.settings = {"listen_addresses": "", "max_connections": "300"} | settings
         self.process = None
         self._user = "postgres" if os.getuid() == 0 else Path.home().owner()
         self._become = []
-        self.folder.mkdir(parents=True)
         if os.getuid() == 0:
-            shutil.chown(folder, "postgres", "postgres")
-            for place in folder.parents[: len(folder.parents) - 2]:
-                place.chmod(place.stat().st_mode | 0o011)
+            shutil.chown(self.folder, "postgres", "postgres")
             same = ["--reuid=postgres", "--regid=postgres", "--init-groups"]
-            self._become = ["setpriv", *same, "env", "-C", str(folder)]
+            self._become = ["setpriv", *same, "env", "-C", str(self.folder)]
         self._run("initdb", "-D", str(self.cluster), "-A", "trust", "-E", "UTF8", "--no-sync")
 
     @property
@@ -41,15 +43,16 @@ class Postgres:
 
     def start(self):
         """Start it and wait until it answers."""
-        argv = [arg for name, value in self.settings.items() for arg in ("-c", f"{name}={value}")]
+        set_ = [arg for name, value in self.settings.items() for arg in ("-c", f"{name}={value}")]
+        argv = [PROGRAMS / "postgres", "-D", self.cluster, "-k", self.folder, *set_]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [*self._become, PROGRAMS / "postgres", "-D", self.cluster, "-k", self.folder, *argv],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            )  # fmt: skip
+                [*self._become, *argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
         until = time.monotonic() + PATIENCE
         while self._ask("postgres", "SELECT 1").returncode and time.monotonic() < until:
-            assert self.process.poll() is None, (self.folder / "log").read_text("utf-8")
+            status = self.process.poll()
+            assert status is None, f"{status}: {(self.folder / 'log').read_text('utf-8')[-2000:]}"
             time.sleep(0.05)
         return self
 
@@ -66,10 +69,8 @@ class Postgres:
 
     def kill(self):
         """Kill all its processes at once, as a power cut does."""
-        main = self._main_process()
-        children = Path(f"/proc/{main}/task/{main}/children").read_text("ascii").split()
-        for pid in (main, *map(int, children)):
-            os.kill(pid, signal.SIGKILL)
+        self.hang()  # so that it starts no further process meanwhile
+        self._signal_all(signal.SIGKILL)
         self.process.wait()
         (self.cluster / "postmaster.pid").unlink(missing_ok=True)
 
@@ -89,9 +90,11 @@ class Postgres:
 
     def _signal_all(self, number):
         main = self._main_process()
+        os.kill(main, number)
         children = Path(f"/proc/{main}/task/{main}/children").read_text("ascii").split()
-        for pid in (main, *map(int, children)):
-            os.kill(pid, number)
+        for pid in map(int, children):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def _main_process(self):
         return int((self.cluster / "postmaster.pid").read_text("ascii").split()[0])

@@ -29,7 +29,7 @@ SECONDS = 2400.0 if FULL else 120.0
 def test_after_kills_of_boxes_and_server_the_mirror_equals_every_box(tmp_path):
     seed = int(os.environ.get("KILL_SEED", random.randrange(10**6)))
     draw, progress = random.Random(seed), Progress(f"mirror, seed {seed}")
-    server = Postgres(tmp_path / "postgres").start()
+    server = Postgres().start()
     url, boxes, ends = server.create(), {}, {}
     until = time.monotonic() + SECONDS
     try:
