@@ -56,7 +56,7 @@ CHECKED := tests/test_architecture.py tests/test_docs.py tests/promises/attacks/
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run program setup test test-all rest check clients audit bench pretix soak binary release journey lock clean
+.PHONY: help run program setup test test-all rest check clients audit bench soak binary release journey lock clean
 
 help:
 	@echo 'make run      serve the demo venue on http://127.0.0.1:8080  (PORT=8090 elsewhere)'
@@ -66,8 +66,7 @@ help:
 	@echo 'make docs     write the generated documents in docs/reference/'
 	@echo 'make clients  generate clients from the OpenAPI document, type-check them and book with them'
 	@echo 'make audit    ask for known holes in what is pinned; needs the network'
-	@echo 'make bench    measure everything, beside a plain team's booking; a quarter of an hour'
-	@echo 'make pretix   the same scan beside a check-in at pretix with PostgreSQL'
+	@echo 'make bench    measure the box beside a plain implementation, doors under load, and growth'
 	@echo 'make soak     the long tests in full, with a table at the end; less than an hour (ONLY="kills cuts")'
 	@echo 'make binary   build dist/venuebox, one file with everything inside, and measure it'
 	@echo 'make release  sign it with KEY=release.pem, for venuebox update'
@@ -108,6 +107,7 @@ rest: setup
 	@command -v curl >/dev/null || $(call apt,curl) || true
 	@command -v php >/dev/null || $(call apt,php-cli) || true
 	@test -x /usr/sbin/sshd || $(call apt,openssh-server) || true
+	@command -v age >/dev/null || $(call apt,age) || true
 	@test -x /usr/sbin/haproxy && command -v socat >/dev/null || $(call apt,haproxy socat) || true
 	@test -x /usr/sbin/nft && command -v ip >/dev/null || $(call apt,nftables iproute2) || true
 	@command -v pebble-challtestsrv >/dev/null || $(call apt,pebble) || true
@@ -124,8 +124,8 @@ rest: setup
 		command -v $$program >/dev/null || { without="$$without --ignore=tests/journeys/test_partner_docs_$$program.py"; \
 			said="$$said\nleft out: the partners' examples in $$program, because there is no $$program here"; }; \
 	done; \
-	test -x /usr/sbin/sshd || { without="$$without --ignore=tests/journeys/test_backup_targets.py"; \
-		said="$$said\nleft out: tests/journeys/test_backup_targets.py, because there is no sshd (openssh-server) here"; }; \
+	test -x /usr/sbin/sshd && command -v age >/dev/null || { without="$$without --ignore=tests/journeys/test_backup_targets.py"; \
+		said="$$said\nleft out: tests/journeys/test_backup_targets.py, because there is no sshd (openssh-server) or age here"; }; \
 	test -x /usr/sbin/sshd && test -x /usr/sbin/haproxy && command -v socat >/dev/null || { without="$$without --ignore=tests/journeys/test_outside.py --ignore=tests/journeys/test_relay_server.py"; \
 		said="$$said\nleft out: tests/journeys/test_outside.py and test_relay_server.py, because there is no sshd, haproxy or socat here"; }; \
 	test -x /usr/sbin/nft || said="$$said\nleft out: a venue behind a router (tests/journeys/test_outside.py, test_relay_server.py and test_spare_machine.py), because there is no nft (nftables) here"; \
@@ -189,15 +189,8 @@ audit: setup
 
 bench: setup
 	@command -v wrk >/dev/null || $(call apt,wrk) || { echo "make: the bench needs wrk, and this user may not install it" >&2; exit 1; }
-	-@test -x dist/venuebox || $(MAKE) binary
-	@$(BIN)/python -m bench.run $(BENCH_ARGS)
-
-# pretix, PostgreSQL and Redis beside the box: some minutes, and 700 MB in build/ the first time.
-pretix: setup
-	@command -v wrk >/dev/null || $(call apt,wrk) || { echo "make: the bench needs wrk, and this user may not install it" >&2; exit 1; }
-	@command -v redis-check-rdb >/dev/null || $(call apt,redis-tools) || { echo "make: pretix needs redis-tools, and this user may not install it" >&2; exit 1; }
-	@test -d /usr/lib/postgresql || $(call apt,postgresql) || { echo "make: pretix needs postgresql, and this user may not install it" >&2; exit 1; }
-	@$(BIN)/python -m bench.beside_pretix $(BENCH_ARGS)
+	@command -v cc >/dev/null || $(call apt,gcc) || { echo "make: the bench needs gcc, and this user may not install it" >&2; exit 1; }
+	@for each in beside_plain doors growth; do echo "# $$each"; $(BIN)/python -m bench.$$each || exit 1; done
 
 # What `make test` tries short, in full: every step in turn, then a table; less than an hour.
 # ONLY="kills contended" runs some of them.

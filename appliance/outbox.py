@@ -14,9 +14,8 @@ EVENT_TYPES = (
     "reservation.checked_in",
     "webhook.test",
 )
-# Event types that the interface does not define. Only endpoints that subscribe to them in the
-# portal receive them.
-EXTRA_TYPES = ("reservation.checkin_reverted",)
+# Event types that the interface does not define. Only endpoints that name them receive them.
+EXTRA_TYPES = ("reservation.updated", "reservation.checkin_reverted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +57,15 @@ def queue_event(
 
 @dataclass(frozen=True, slots=True)
 class ReservationChanged:
-    """A reservation was created or changed. Its date never changes."""
+    """A reservation was created or changed. `moved` is True if it is for another evening now."""
 
     reservation_id: str
+    moved: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HoldsChanged:
+    """A hold without a reservation was made or released."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,234 +1,202 @@
-"""Eight doors: how long a decision takes on the server, beside one durable commit.
+"""Eight doors that scan: alone, and while partners book as fast as the box lets them.
 
-`python -m bench.doors` prints both, measured in one run on one disk:
-
-- a decision, from its request's arrival in our handler to the answer after the COMMIT
-  (`timed_box.py`): with terminals that scan 25 times a second each, whatever the box does, and
-  with terminals that scan again as soon as they are answered;
-- a commit: the COMMIT alone of what one scan writes, by itself, on a copy of the same box; as
-  often as the paced doors make one, for a machine that rests in between is slower to act, and one
-  after the other; before and after the doors.
+`python -m bench.doors` has eight terminals, each with its live feed open, scan five fresh guest
+passes a second each, by the clock, whatever the box does. Times are the terminal's: from the moment
+a scan was due to its verdict. Then `wrk` scans on 8 connections without a pause, for the rate and
+the processor time of a scan. Beside them stands one durable commit on the same disk.
 """
 
 import argparse
+import http.client
+import json
 import random
-import shutil
+import socket
 import sys
-import tempfile
+import threading
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from urllib.parse import urlsplit
 
-from appliance.clock import SystemClock, newest_zone_database
-from appliance.core.data_directory import DataDirectory
-from appliance.core.tokens import Keyring, Tokens, hash_token
-from appliance.database.connection import Transaction, open_connection
-from appliance.database.integrity import session
-from appliance.door.check_in import check_in
-from appliance.door.scan import Scan, look_up_code
-from appliance.door.terminals import find_by_token
-from appliance.outbox import EVENT_TYPES
-from appliance.webhooks.endpoints import register_endpoint
-from bench.children import BenchError, Children, free_port, wait_until_answers
-from bench.doors_client import Terminals
+import apsw
+
+from bench.beside_plain import (
+    BenchError,
+    Server,
+    bench_folder,
+    fresh_copy,
+    open_receiver,
+    prepare_box,
+    run_load,
+    start_box,
+    write_bookings,
+)
 from tests.app.terminal_bridge.many_doors import Crowd, expect
-from tests.journeys.box_process import ROOMY, clean_environ, found_box
 
-HERE = Path(__file__).parent
-EACH_PER_SECOND = 5.0  # of one terminal; the busiest of doors lets one guest in each second
-WARM_UP = 400
-COMMITS = 1000
-MOST = 5.0  # times one durable commit
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Milliseconds."""
-
-    p50: float
-    p99: float
-    longest: float
-
-    @classmethod
-    def of(cls, seconds: list[float]) -> "Spread":
-        """Of times in seconds."""
-        found = sorted(each * 1000 for each in seconds)
-        return cls(found[len(found) // 2], found[len(found) * 99 // 100], found[-1])
-
-    def __str__(self) -> str:
-        return f"p50 {self.p50:.2f}, p99 {self.p99:.2f}, longest {self.longest:.2f} ms"
-
-
-@dataclass(frozen=True)
-class Doors:
-    """What one load showed; `cpu_us` is the box's own for each scan, all it did beside included."""
-
-    rate: float
-    decision: Spread
-    client: Spread
-    cpu_us: float
+EACH_PER_SECOND = 5.0  # of one terminal; a busy door lets in one guest a second
+GUESTS = 30_000
 
 
 def main() -> int:
-    """Prints the figures; status 1 when an answer was wrong."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scans", type=int, default=5_000)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=int, default=20)
     options = parser.parse_args()
-    data = HERE / "data"
-    data.mkdir(exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=data))
-    try:
-        measure(folder, options.scans, options.seed)
-    except BenchError as trouble:
-        print(f"\nbench: {trouble}", file=sys.stderr, flush=True)
-        return 1
-    finally:
-        shutil.rmtree(folder)
+    with bench_folder() as folder, open_receiver() as port:
+        prepared = prepare_box(folder, port)
+        crowd = expect(prepared.data, GUESTS, seed=1)
+        random.Random(1).shuffle(crowd.parties)
+        bookings = write_bookings(prepared, folder / "bookings")
+        scans = _write_scans(crowd, folder / "scans")
+
+        def serve() -> Server:
+            return start_box(fresh_copy(prepared.data, folder / "round"), prepared)
+
+        commits = _durable_commits(folder)
+        print("| | a second | p50, ms | p99, ms | longest, ms |\n|---|---|---|---|---|")
+        server = serve()
+        with _listening(server, crowd):
+            _print_times("8 doors, nothing else", *_scan_paced(server, crowd, options.seconds, 0))
+            with ThreadPoolExecutor() as beside:
+                booking = beside.submit(run_load, server, bookings, 0, options.seconds + 2, 8)
+                time.sleep(1)
+                first = int(options.seconds * EACH_PER_SECOND * len(crowd.terminals))
+                paced = _scan_paced(server, crowd, options.seconds, first)
+                words = f"8 doors, beside {booking.result().rate:,.0f} bookings a second"
+            _print_times(words, *paced)
+        server.stop()
+        _print_times("one durable commit", commits, sum(commits))
+        server = serve()
+        warm = run_load(server, scans, 0, 1, 8)
+        cpu = server.cpu_seconds()
+        load = run_load(server, scans, warm.reached, 5, 8)
+        cpu_us = 1e6 * (server.cpu_seconds() - cpu) / load.requests
+        if load.reached > GUESTS:
+            raise BenchError("every guest is in: shorten the load")
+        server.stop()
+        _check_admitted(folder / "round", warm.requests + load.requests, 16)
+    print(
+        f"\n8 connections without a pause: {load.rate:,.0f} scans a second, p50 {load.p50:.1f} ms, "
+        f"p99 {load.p99:.1f} ms; processor a scan: {cpu_us:,.0f} µs"
+    )
     return 0
 
 
-def measure(folder: Path, scans: int, seed: int) -> tuple[dict[str, Any], list[tuple[str, bool]]]:
-    """The figures, and the targets that were held or missed."""
-    with Children(folder).all_ended() as children:
-        receiver = free_port()
-        script = str(HERE / "receiver.py")
-        hook = children.start("receiver", [sys.executable, script, str(receiver)], receiver)
-        wait_until_answers(hook, "/count")
-        crowd = expect(found_box(folder, tables=24).data, scans + WARM_UP, seed)
-        _subscribe(crowd.data, receiver)
-        texts = [party.text for party in crowd.parties]
-        random.Random(seed).shuffle(texts)
-        alone = [_commits(crowd, folder / "before", texts, random.Random(seed))]
+def _write_scans(crowd: Crowd, target: Path) -> Path:
+    terminals = crowd.terminals
+    with target.open("w") as file:
+        for n, party in enumerate(crowd.parties):
+            body = json.dumps({"scanId": f"wrk-{n}", "code": party.text})
+            token = terminals[n % len(terminals)].token
+            file.write(f"POST /terminal/v1/scans {token} {body}\n")
+    return target
 
-        def paced(terminals: Terminals, some: list[str], name: str) -> None:
-            terminals.paced(some, EACH_PER_SECOND, random.Random(seed), name)
 
-        loads = {
-            name: _load(children, crowd, folder / name, texts, receiver, run)
-            for name, run in (("paced", paced), ("saturated", Terminals.saturated))
-        }
-        alone.append(_commits(crowd, folder / "after", texts, random.Random(seed)))
-    commits = {name: Spread.of([each for times in alone for each in times[name]]) for name in loads}
-    held = []
-    for name, load in loads.items():
-        commit = commits[name]
-        print(f"one durable commit of what a scan writes, {name}: {commit}", flush=True)
-        print(
-            f"8 doors, {name}, {load.rate:,.0f} scans/s: decision {load.decision}; as the client "
-            f"saw it {load.client}; {load.cpu_us:.0f} µs of CPU a scan",
-            flush=True,
+def _scan_paced(
+    server: Server, crowd: Crowd, seconds: int, first: int
+) -> tuple[list[float], float]:
+    """Scan guests from number `first` on; return (seconds of each scan, seconds in all)."""
+    begun, beat = time.monotonic() + 0.2, 1 / EACH_PER_SECOND
+    each = int(seconds * EACH_PER_SECOND)
+    address = urlsplit(server.url).netloc
+
+    def scan(door: int) -> list[float]:
+        chance, took = random.Random(door), []
+        connection = http.client.HTTPConnection(address, timeout=30)
+        connection.connect()
+        connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        headers = {"Authorization": f"Bearer {crowd.terminals[door].token}",
+                   "Content-Type": "application/json"}  # fmt: skip
+        shift = chance.random()
+        for turn in range(each):
+            # A person is no metronome: somewhere within a third of the beat.
+            due = begun + (turn + shift + chance.random() / 3) * beat
+            time.sleep(max(0, due - time.monotonic()))
+            party = crowd.parties[first + door * each + turn]
+            body = json.dumps({"scanId": f"paced-{first}-{turn}", "code": party.text})
+            connection.request("POST", "/terminal/v1/scans", body, headers)
+            answer = json.loads(connection.getresponse().read())
+            took.append(time.monotonic() - due)
+            if answer["result"] != "checked_in":
+                raise BenchError(f"a fresh pass was answered {answer['result']}")
+        connection.close()
+        return took
+
+    with ThreadPoolExecutor(len(crowd.terminals)) as pool:
+        found = [one for times in pool.map(scan, range(len(crowd.terminals))) for one in times]
+    return found, time.monotonic() - begun
+
+
+@contextmanager
+def _listening(server: Server, crowd: Crowd) -> Iterator[None]:
+    """Each terminal reads its feed, as the door app does."""
+    over, address = threading.Event(), urlsplit(server.url)
+    ears = []
+    for terminal in crowd.terminals:
+        ear = socket.create_connection((address.hostname, address.port))
+        ear.sendall(
+            f"GET /terminal/v1/events HTTP/1.1\r\nHost: {address.netloc}\r\n"
+            f"Authorization: Bearer {terminal.token}\r\n\r\n".encode()
         )
-        times = load.decision.p99 / commit.p99
-        sentence = (
-            f"8 doors, {name}: p99 of a decision {load.decision.p99:.2f} ms, {times:.1f} × that of "
-            f"one durable commit as often ({commit.p99:.2f} ms), at most {MOST:.0f}; "
-            f"{load.decision.p99 / commit.p50:.1f} × its median ({commit.p50:.2f} ms)"
-        )
-        held.append((sentence, times <= MOST))
-    for sentence, holds in held:
-        print(f"{'holds ' if holds else 'MISSED'}  {sentence}", flush=True)
-    figures = {name: asdict(load) for name, load in loads.items()}
-    spreads = {f"commit, {name}": asdict(commit) for name, commit in commits.items()}
-    return {**spreads, **figures}, held
+        ear.setblocking(False)
+        ears.append(ear)
+
+    def hear() -> None:
+        while not over.wait(0.05):
+            for ear in ears:
+                try:
+                    while ear.recv(1 << 20):
+                        pass
+                except BlockingIOError:
+                    continue
+
+    hearing = threading.Thread(target=hear)
+    hearing.start()
+    try:
+        yield
+    finally:
+        over.set()
+        hearing.join()
+        for ear in ears:
+            ear.close()
 
 
-def _commits(
-    crowd: Crowd, copy: Path, texts: list[str], chance: random.Random
-) -> dict[str, list[float]]:
-    """The times of commits alone: as often as each load makes one."""
-    often = len(crowd.terminals) * EACH_PER_SECOND
-    return {
-        "paced": commit_times(crowd, copy, texts, lambda: time.sleep(chance.expovariate(often))),
-        "saturated": commit_times(crowd, copy, texts, lambda: None),
-    }
-
-
-def commit_times(
-    crowd: Crowd, copy: Path, texts: list[str], rest: Callable[[], None]
-) -> list[float]:
-    """Seconds of each COMMIT of one scan alone, with a rest before it, on a copy of the box."""
-    shutil.copytree(crowd.data, copy)
-    keyring = Keyring(DataDirectory(copy).master_key(), "live")
-    clock, tokens, zones = SystemClock(), Tokens(), newest_zone_database()
-    connection = open_connection(copy / "live.db")
-    # A checkpoint would be inside of one commit in hundreds.
-    connection.execute("PRAGMA wal_autocheckpoint = 0")
-    seconds = []
-    for number, text in enumerate(texts[:COMMITS]):
-        rest()
-        connection.execute("BEGIN IMMEDIATE")
-        tx = Transaction(connection, clock, zones, tokens)
-        terminal = find_by_token(tx, hash_token(crowd.terminals[number % 8].token))
-        assert terminal is not None
-        reading = look_up_code(tx, keyring, "live", text, by_name=False)
-        decided = check_in(tx, terminal, Scan(id=f"s{number}", reading=reading), 1440)
-        tx.keep()
-        begun = time.perf_counter()
-        connection.execute("COMMIT")
-        seconds.append(time.perf_counter() - begun)
-        if decided.verdict.result != "checked_in":
-            raise BenchError(f"a fresh pass was answered {decided.verdict.result}")
+def _durable_commits(folder: Path) -> list[float]:
+    """Seconds of 500 one-row commits of SQLite alone, in WAL mode at synchronous=FULL."""
+    connection, took = apsw.Connection(str(folder / "commits.db")), []
+    connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
+    connection.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, s TEXT)")
+    for _ in range(500):
+        begun = time.monotonic()
+        connection.execute("INSERT INTO t (s) VALUES (?)", ("x" * 100,))
+        took.append(time.monotonic() - begun)
     connection.close()
-    shutil.rmtree(copy)
-    return seconds[COMMITS // 10 :]
+    return took
 
 
-def _load(
-    children: Children,
-    crowd: Crowd,
-    copy: Path,
-    texts: list[str],
-    receiver: int,
-    run: Callable[[Terminals, list[str], str], None],
-) -> Doors:
-    """One load on a copy of the box, with eight listeners, after a short one to warm up."""
-    shutil.copytree(crowd.data, copy)
-    times, port = copy.with_suffix(".times"), free_port()
-    argv = [sys.executable, "-m", "bench.timed_box", str(times), "serve", "--data",
-            str(copy), "--host", "127.0.0.1", "--port", str(port)]  # fmt: skip
-    child = children.start("box", argv, port, clean_environ(ROOMY | _allowing(receiver)))
-    token = crowd.terminals[0].token
-    wait_until_answers(child, "/terminal/v1/me", {"Authorization": f"Bearer {token}"})
+def _check_admitted(data: Path, answered: int, unanswered: int) -> None:
+    """Check that each answered scan let its guest in. wrk leaves some without an answer."""
+    connection = apsw.Connection(str(data / "live.db"), flags=apsw.SQLITE_OPEN_READONLY)
+    sql = "SELECT result, count(*) FROM scan_log GROUP BY result"
+    counts = dict(connection.execute(sql))
+    connection.close()
+    admitted = counts.pop("checked_in", 0)
+    if counts or not answered <= admitted <= answered + unanswered:
+        raise BenchError(f"{answered} scans were answered, {admitted} let a guest in, {counts}")
 
-    terminals = Terminals(port, [terminal.token for terminal in crowd.terminals])
-    with terminals.listening():
-        run(terminals, texts[:WARM_UP], "warm")
-        terminals.seconds.clear()
-        cpu, begun = child.cpu_seconds(), time.perf_counter()
-        run(terminals, texts[WARM_UP:], "scan")
-        took, used = time.perf_counter() - begun, child.cpu_seconds() - cpu
-    children.stop(child)
-    if terminals.wrong:
-        raise BenchError(
-            f"{len(terminals.wrong)} fresh passes were not let in: {terminals.wrong[0]}"
-        )
-    scans = len(texts) - WARM_UP
-    pairs = [line.split() for line in times.read_text().splitlines()]
-    decisions = [float(lasted) for at, lasted in pairs if float(at) >= begun]
-    if len(decisions) != scans:
-        raise BenchError(f"{scans} scans were answered, {len(decisions)} were decided")
-    shutil.rmtree(copy)
-    return Doors(
-        scans / took, Spread.of(decisions), Spread.of(terminals.seconds), 1e6 * used / scans
+
+def _print_times(words: str, took: Sequence[float], seconds: float) -> None:
+    ordered = sorted(1000 * each for each in took)
+    p50, p99 = ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100]
+    print(
+        f"| {words} | {len(ordered) / seconds:,.0f} | {p50:.2f} | {p99:.2f} | {ordered[-1]:.2f} |"
     )
 
 
-def _subscribe(data: Path, port: int) -> None:
-    """A partner hears of every arrival, as in a real house."""
-    keyring = Keyring(DataDirectory(data).master_key(), "live")
-    with session(data / "live.db", SystemClock(), Tokens(), newest_zone_database()) as tx:
-        register_endpoint(tx, keyring, f"http://127.0.0.1:{port}/hook", EVENT_TYPES)
-
-
-def _allowing(port: int) -> dict[str, str]:
-    return {
-        "VENUEBOX_WEBHOOKS_ALLOW_NETWORKS": f"127.0.0.1:{port}",
-        "VENUEBOX_WEBHOOKS_ALLOW_HTTP": "true",
-    }
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except BenchError as trouble:
+        sys.exit(f"bench: {trouble}")

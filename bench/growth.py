@@ -1,196 +1,205 @@
-"""What the past costs: the same loads on boxes with nothing to a million reservations behind them.
+"""What the past costs: the same requests to boxes with nothing to a million past reservations.
 
-All boxes hold the same evenings to read and to scan; only the past differs. They are loaded in
-turn at 32 connections, where the work of a request shows and the waiting for the disk is shared
-by a group commit. Deliveries are timed one by one on a box that does nothing else. What is asked
-of the oldest box beside the empty one is measured in more rounds of these two, for the disk of a
-small machine differs from second to second by more than the fifth that is allowed.
+`python -m bench.growth` gives copies of one box past evenings: reservations of which a tenth
+was cancelled, their holds, requests and history, the door log, and thirty days of events and
+deliveries. It loads the boxes in turn, and in the next round the other way round. All of them have
+the same evenings to read, to book and to scan.
 """
 
-import http.client
-import json
+import argparse
 import os
 import shutil
-import statistics
-import time
-from collections.abc import Iterator, Mapping, Sequence
+import sys
 from dataclasses import dataclass, field
-from http import HTTPStatus
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
+from statistics import median
 
-from bench import box, past
-from bench.children import BenchError, Child, Children, ask
-from bench.load import Load
-from bench.progress import Progress
-from bench.rounds import warm_and_measure
-from bench.venue import Plan, slots
+import apsw
 
-BOOK, SCAN, EVENING = "POST", "scan", "evening list"
-READ, LIST, DELIVERY = "availability", "list page", "webhook"
-SIZES = (0, 1_000, 10_000, 100_000, 1_000_000)
-SECONDS = 2
-ROUNDS = 2
-CLOSE_ROUNDS = 4  # of the writing loads on the empty and the oldest box
-_DELIVERIES = 100
-_PAUSE = 0.01  # seconds between two bookings whose deliveries are timed
+from bench.beside_plain import (
+    DATES,
+    TABLES,
+    BenchError,
+    Prepared,
+    bench_folder,
+    open_receiver,
+    prepare_box,
+    run_load,
+    start_box,
+    write_bookings,
+)
+from tests.app.terminal_bridge.many_doors import expect
+
+SIZES = (0, 10_000, 100_000, 1_000_000)
+AN_EVENING = 4 * TABLES  # reservations
+GUESTS = 40_000
+CONNECTIONS = 8
+BATCH = 50_000
+BOOK, SCAN = "POST /v1/reservations", "POST /terminal/v1/scans"
+
+# Number n of the past: 240 an evening, four to a table, an hour each from 16:00 on.
+_RESERVATIONS = f"""
+INSERT INTO reservation (id, status, source, table_id, date, slot, starts, ends, guests, pass_id,
+    arrived, checked_in_at, cancelled_at, link_expires_at, created_at, updated_at, external_ref)
+WITH RECURSIVE
+    number (n) AS (SELECT :first UNION ALL SELECT n + 1 FROM number WHERE n + 1 < :last),
+    place AS (SELECT n, n % 10 = 0 AS cancelled, 960 + n % {AN_EVENING} / {TABLES} * 60 AS starts,
+        date(:tonight, '-' || (:evenings - n / {AN_EVENING}) || ' days') AS date FROM number),
+    timed AS (SELECT *, unixepoch(date) * 1000 AS midnight FROM place)
+SELECT printf('%08x-0000-7000-8000-%s', n, lower(hex(randomblob(6)))),
+    iif(cancelled, 'cancelled', 'completed'), 'partner', venue_table.id, date,
+    printf('%02d:00', starts / 60), starts, starts + 60, 2, randomblob(8), iif(cancelled, 0, 2),
+    iif(cancelled, NULL, midnight + starts * 60000), iif(cancelled, midnight, NULL),
+    midnight + 129600000, midnight - 864000000, midnight - 864000000, 'P-' || n
+FROM timed JOIN venue_table ON position = n % {TABLES}
+ORDER BY n"""
+_OF_EACH = """
+INSERT INTO booking_request (reservation_seq, lineage, idempotency_key, issued_code, email_outcome)
+    SELECT seq, 'past', external_ref, 'SVC-2222', 'skipped' FROM reservation WHERE seq > :after;
+INSERT INTO hold (date, table_id, starts, ends, reservation_seq, source)
+    SELECT date, table_id, starts, ends, seq, source FROM reservation
+    WHERE seq > :after AND status = 'completed';
+INSERT INTO history (reservation_id, at, what, actor)
+    SELECT id, created_at, 'created', 'key:past' FROM reservation WHERE seq > :after;
+INSERT INTO scan_log (scan_id, terminal_id, at, kind, reservation_id, result, admitted, verdict)
+    SELECT lower(hex(randomblob(16))), (SELECT id FROM terminal), checked_in_at, 'pass', id,
+        'checked_in', guests, :verdict
+    FROM reservation WHERE seq > :after AND status = 'completed';
+INSERT INTO event (type, reservation_id, occurred_at)
+    SELECT 'reservation.created', id, checked_in_at FROM reservation
+    WHERE seq > :after AND checked_in_at > :kept;
+INSERT INTO delivery (id, endpoint_id, event_seq, state, attempts, due_at, finished_at)
+    SELECT lower(hex(randomblob(16))), endpoint.id, event.seq, 'delivered', 1, occurred_at,
+        occurred_at + 40
+    FROM event, endpoint WHERE event.seq > :event;
+INSERT INTO attempt (delivery_seq, n, at, duration_ms, phase, outcome, http_status, charged)
+    SELECT seq, 1, due_at, 40, 'done', 'delivered', 200, 1 FROM delivery WHERE event_seq > :event"""
 
 
 @dataclass
 class Aged:
-    """One of the boxes, and how far its loads have come."""
+    """A box and what was measured of it: p50 in ms and processor µs a request, by request."""
 
     rows: int
-    folder: Path
-    reached: dict[str, int] = field(default_factory=lambda: {BOOK: 0, SCAN: 0})
-    answered: dict[str, int] = field(default_factory=lambda: {BOOK: 0, SCAN: 0})
-    loads: int = 0
-    figures: dict[str, list[Load]] = field(default_factory=dict)
-    starts: list[float] = field(default_factory=list)  # seconds to the first answer
-
-    def note(self, name: str, load: Load) -> None:
-        """Keep what one load showed."""
-        self.figures.setdefault(name, []).append(load)
+    data: Path
+    reached: dict[str, int] = field(default_factory=dict)
+    p50: dict[str, list[float]] = field(default_factory=dict)
+    cpu_us: dict[str, list[float]] = field(default_factory=dict)
+    starts: list[float] = field(default_factory=list)
+    mib: list[float] = field(default_factory=list)
 
 
-def measure(
-    children: Children, prepared: box.Prepared, folder: Path, most: int, progress: Progress
-) -> list[Aged]:
-    """Fills, then loads the boxes in turn, and in the next round the other way round."""
-    boxes = [Aged(rows, folder / f"past-{rows}") for rows in SIZES if rows <= most]
-    for each in boxes:
-        shutil.copytree(prepared.folder, each.folder)
-        if each.rows:
-            progress.say(f"  writing {each.rows:,} past reservations")
-            past.fill_past(
-                each.folder / "live.db", prepared.plan, box.lineage(prepared.folder), each.rows,
-                lambda _: None,
-            )  # fmt: skip
-    os.sync()
-    for number in range(ROUNDS):
-        progress.say(f"round {number + 1} of {ROUNDS}")
-        for each in boxes if number % 2 == 0 else reversed(boxes):
-            _round(children, prepared, each, _loads(prepared), progress)
-    written = [load for load in _loads(prepared) if load.name in (SCAN, BOOK)]
-    for number in range(CLOSE_ROUNDS):
-        progress.say(f"closer round {number + 1} of {CLOSE_ROUNDS}")
-        ends = (boxes[0], boxes[-1])
-        for each in ends if number % 2 == 0 else reversed(ends):
-            _round(children, prepared, each, written, progress)
-    for each in boxes:
-        box.check_bookings(each.folder, each.answered[BOOK], each.loads)
-        box.check_scans(each.folder, prepared.plan.tonight, each.answered[SCAN], each.loads)
-    return boxes
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--most", type=int, default=SIZES[-1], help="past reservations")
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--seconds", type=int, default=2)
+    options = parser.parse_args()
+    with bench_folder() as folder, open_receiver() as port:
+        prepared = prepare_box(folder, port)
+        crowd = expect(prepared.data, GUESTS, seed=1)
+        texts = [party.text for party in crowd.parties]
+        lines = _write_lines(folder, prepared, texts)
+        boxes = []
+        for rows in (size for size in SIZES if size <= options.most):
+            boxes.append(Aged(rows, folder / f"past-{rows}"))
+            shutil.copytree(prepared.data, boxes[-1].data)
+            _fill_past(boxes[-1].data / "live.db", prepared, rows)
+            print(f"{rows:,} past reservations are written", file=sys.stderr, flush=True)
+        for number in range(options.rounds):
+            for aged in boxes if number % 2 == 0 else reversed(boxes):
+                _measure(aged, prepared, lines, options.seconds)
+            print(f"round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
+    _report(boxes, lines)
+    return 0
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """One load of a round; without a script it is deliveries, timed one by one."""
-
-    name: str
-    script: str
-    environment: Mapping[str, str]
-
-
-def _loads(prepared: box.Prepared) -> list[_Wanted]:
-    partner, door = prepared.as_partner(), prepared.as_terminal()
-    lists = prepared.lists
-    return [
-        _Wanted(LIST, "read.lua", {**partner, "BENCH_PATHS": lists["BENCH_LIST"]}),
-        _Wanted(READ, "read.lua", {**partner, "BENCH_PATHS": lists["BENCH_AVAILABILITY"]}),
-        _Wanted(EVENING, "read.lua", {**door, "BENCH_PATHS": lists["BENCH_EVENING"]}),
-        _Wanted(DELIVERY, "", partner),
-        _Wanted(SCAN, "scan.lua", {**door, "BENCH_PATH": "/terminal/v1/scans"}),
-        _Wanted(BOOK, "book.lua", {**partner, "BENCH_PATH": "/v1/reservations"}),
-    ]
-
-
-def _round(
-    children: Children,
-    prepared: box.Prepared,
-    aged: Aged,
-    wanted: Sequence[_Wanted],
-    progress: Progress,
-) -> None:
-    os.sync()  # what the box before it wrote is not this one's to wait for
-    begun = time.monotonic()
-    child = box.serve(children, aged.folder, prepared)
-    aged.starts.append(time.monotonic() - begun)
-    for each in wanted:
-        if not each.script:
-            aged.note(each.name, _deliveries(child, prepared, aged))
-            continue
-        start = aged.reached.get(each.name, 0)
-        warm, load = warm_and_measure(child, each.script, SECONDS, each.environment, start)
-        aged.note(each.name, load)
-        if each.name in aged.reached:
-            aged.reached[each.name] = load.reached
-            aged.answered[each.name] += warm.requests + load.requests
-    for each in wanted:
-        progress.load(f"{aged.rows:,} past: {each.name}", aged.figures[each.name][-1])
-    aged.loads += 2
-    if aged.reached[SCAN] > past.supply():
-        raise BenchError(f"the scans used up their {past.supply()} passes: shorten the rounds")
-    children.stop(child)
-    box.drop_backlog(aged.folder)
+def _write_lines(folder: Path, prepared: Prepared, texts: list[str]) -> dict[str, Path]:
+    """Write the requests of each load; their files by name."""
+    days = [prepared.tonight + timedelta(days=2 + day) for day in range(0, DATES, 7)]
+    key, door = prepared.key, prepared.terminal
+    read = {
+        "GET /v1/availability": [f"/v1/availability?date={day} {key}" for day in days],
+        "GET /v1/reservations": [
+            f"/v1/reservations?from={day}&to={day + timedelta(days=6)} {key}" for day in days
+        ],
+        "GET /terminal/v1/evening": [f"/terminal/v1/evening?date={days[0]} {door}"],
+    }
+    files = {}
+    for number, (name, paths) in enumerate(read.items()):
+        files[name] = folder / f"read-{number}"
+        files[name].write_text("".join(f"GET {path}\n" for path in paths))
+    files[SCAN] = folder / "scans"
+    with files[SCAN].open("w") as file:
+        for n, text in enumerate(texts):
+            file.write(f'{SCAN} {door} {{"scanId":"wrk-{n}","code":"{text}"}}\n')
+    return files | {BOOK: write_bookings(prepared, folder / "bookings")}
 
 
-def _deliveries(child: Child, prepared: box.Prepared, aged: Aged) -> Load:
-    """From the request of a booking to its webhook at the receiver, one after the other."""
-    receiver = prepared.receiver
-    ask(receiver, "GET", "/arrivals")
-    connection = http.client.HTTPConnection("127.0.0.1", child.port, timeout=10)
-    cpu, begun, sent = child.cpu_seconds(), time.monotonic(), {}
-    for body in _bookings(prepared.plan, aged.reached[BOOK]):
-        asked = time.monotonic()
-        connection.request("POST", "/v1/reservations", json.dumps(body), prepared.partner_headers)
-        answer = connection.getresponse()
-        said = json.loads(answer.read())
-        if answer.status != HTTPStatus.CREATED:
-            raise BenchError(f"a booking was answered {answer.status}: {said}")
-        sent[said["serviceReservationId"]] = asked
-        time.sleep(_PAUSE)
+def _fill_past(database: Path, prepared: Prepared, rows: int) -> None:
+    """Write `rows` past reservations and what the box keeps of them into a stopped box."""
+    connection = apsw.Connection(str(database))
+    connection.execute("PRAGMA synchronous = OFF; PRAGMA cache_size = -500000")
+    month = datetime.combine(prepared.tonight - timedelta(days=29), time(), UTC)
+    values: dict[str, str | int] = {
+        "tonight": prepared.tonight.isoformat(), "evenings": rows // AN_EVENING + 2,
+        "kept": int(month.timestamp() * 1000), "verdict": '{"result":"checked_in"}' + " " * 600,
+    }  # fmt: skip
+    for first in range(0, rows, BATCH):
+        after = connection.execute("SELECT coalesce(max(seq), 0) FROM reservation").get
+        event = connection.execute("SELECT coalesce(max(seq), 0) FROM event").get
+        with connection:
+            connection.execute(
+                _RESERVATIONS, values | {"first": first, "last": min(first + BATCH, rows)}
+            )
+            connection.execute(_OF_EACH, values | {"after": after, "event": event})
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
-    waits = sorted(_arrived(receiver, sent))
-    aged.reached[BOOK] += len(sent)
-    aged.answered[BOOK] += len(sent)
-    return Load(
-        requests=len(sent),
-        rate=len(sent) / (time.monotonic() - begun),
-        p50=statistics.median(waits),
-        p99=waits[len(waits) * 99 // 100],
-        longest=waits[-1],
-        errors=0,
-        cpu_us=1e6 * (child.cpu_seconds() - cpu) / len(sent),
-        reached=aged.reached[BOOK],
-        memory_mib=child.memory_mib(),
-    )
 
 
-def _arrived(receiver: Child, sent: dict[str, float], patience: float = 10.0) -> list[float]:
-    """How long each took to arrive, in milliseconds."""
-    found: dict[str, float] = {}
-    deadline = time.monotonic() + patience
-    while len(found) < len(sent):
-        if time.monotonic() > deadline:
-            raise BenchError(f"{len(sent) - len(found)} webhooks did not come in {patience:.0f} s")
-        arrivals = json.loads(ask(receiver, "GET", "/arrivals")[1])
-        found |= {about: at for about, at in arrivals.items() if about in sent}
-        time.sleep(_PAUSE)
-    return [(at - sent[about]) * 1000 for about, at in found.items()]
+def _measure(aged: Aged, prepared: Prepared, lines: dict[str, Path], seconds: int) -> None:
+    os.sync()  # this box does not wait for what the one before it wrote
+    server = start_box(aged.data, prepared)
+    aged.starts.append(server.start_seconds)
+    for name, file in lines.items():
+        warm = run_load(server, file, aged.reached.get(name, 0), 1, CONNECTIONS)
+        cpu = server.cpu_seconds()
+        load = run_load(server, file, warm.reached, seconds, CONNECTIONS)
+        aged.reached[name] = load.reached
+        aged.p50.setdefault(name, []).append(load.p50)
+        used = 1e6 * (server.cpu_seconds() - cpu) / load.requests
+        aged.cpu_us.setdefault(name, []).append(used)
+    if aged.reached[SCAN] > GUESTS:
+        raise BenchError("every guest is in: shorten the loads")
+    aged.mib.append(server.resident_mib())
+    server.stop()
+    connection = apsw.Connection(str(aged.data / "live.db"))
+    connection.execute("UPDATE delivery SET state = 'cancelled' WHERE state = 'pending'")
+    connection.close()
 
 
-def _bookings(plan: Plan, start: int) -> Iterator[dict[str, object]]:
-    """Numbers of the plan from `start` on, as lua/book.lua makes them."""
-    dates: Sequence[object] = plan.load_dates()
-    for n in range(start, start + _DELIVERIES):
-        rest, date = divmod(n, len(dates))
-        yield {
-            "tableId": plan.tables[rest % len(plan.tables)],
-            "date": str(dates[date]),
-            "slot": slots()[rest // len(plan.tables) % len(slots())],
-            "guests": 2,
-            "customer": {"name": "Salma Bennani", "phone": "+212600000000"},
-            "externalRef": f"B-{n}",
-            "idempotencyKey": f"bench-{n}",
-            "notifyCustomer": False,
-        }
+def _report(boxes: list[Aged], lines: dict[str, Path]) -> None:
+    empty, oldest = boxes[0], boxes[-1]
+    print("| past reservations | " + " | ".join(f"{aged.rows:,}" for aged in boxes), end=" | ")
+    print("processor, last / first |\n" + "|---" * (len(boxes) + 2) + "|")
+    for name in lines:
+        cells = " | ".join(
+            f"{median(aged.p50[name]):.1f} ms, {median(aged.cpu_us[name]):,.0f} µs"
+            for aged in boxes
+        )
+        pairs = zip(oldest.cpu_us[name], empty.cpu_us[name], strict=True)
+        print(f"| {name}: p50, processor | {cells} | {median(a / b for a, b in pairs):.2f} × |")
+    for words, cells in (
+        ("start, s", [f"{median(aged.starts):.2f}" for aged in boxes]),
+        ("resident memory, MiB", [f"{median(aged.mib):.0f}" for aged in boxes]),
+    ):
+        print(f"| {words} | {' | '.join(cells)} | |")
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except BenchError as trouble:
+        sys.exit(f"bench: {trouble}")

@@ -3,7 +3,7 @@
 aiohttp, the standard library's sqlite3 (WAL, synchronous=FULL), one transaction a request, and an
 outbox worker with aiohttp's client. It makes the checks of the box, answers as it does, writes the
 rows it writes (reservation, history, event, delivery; then attempt and state) and signs the same
-webhook. Everything else of the box it has not.
+webhook. It has nothing else of the box.
 
 Run as `python -m bench.plain PORT DATABASE`; `prepare` makes the database from a prepared box.
 """
@@ -92,10 +92,10 @@ class Plain:
         now, calls = time.monotonic(), self.calls.setdefault(row["id"], [])
         while calls and calls[0] < now - 60:
             calls.pop(0)
-        if len(calls) >= 100_000_000:
+        if len(calls) >= 100_000_000:  # the bench lifts the limit
             raise Refused(429, "RATE_LIMITED")
         calls.append(now)
-        del calls[:-60]  # the bench lifts the limit: keep what the interface's limit would need
+        del calls[:-60]  # what the limit of the interface would need
         if scope not in row["scopes"].split():
             raise Refused(403, "SCOPE_MISSING")
         return row
@@ -136,9 +136,8 @@ class Plain:
         """Everything of one booking but its COMMIT."""
         earlier = self.one(
             "SELECT * FROM reservation WHERE key_id = ? AND idempotency_key = ?",
-            key_id,
-            wish["idempotencyKey"],
-        )
+            key_id, wish["idempotencyKey"],
+        )  # fmt: skip
         if earlier is not None:
             return earlier, True
         venue = self.one("SELECT * FROM venue")
@@ -165,46 +164,27 @@ class Plain:
         held = self.one(
             "SELECT 1 FROM reservation WHERE date = ? AND table_id = ? AND status NOT IN "
             "('cancelled', 'declined') AND starts < ? AND ? < ends",
-            date,
-            wish["tableId"],
-            ends,
-            starts,
-        )
+            date, wish["tableId"], ends, starts,
+        )  # fmt: skip
         if held:
             raise Refused(409, "TABLE_TAKEN")
         code = self.fresh_code()
         now = int(time.time() * 1000)
         noon = dt.datetime.combine(dt.date.fromisoformat(date), dt.time(12), zone)
         row = {
-            "id": str(uuid.uuid4()),
-            "status": "confirmed",
-            "source": "partner",
-            "table_id": wish["tableId"],
-            "date": date,
-            "slot": wish["slot"],
-            "starts": starts,
-            "ends": ends,
-            "guests": wish["guests"],
-            "customer_name": wish["name"],
-            "customer_email": wish["email"],
-            "customer_phone": wish["phone"],
-            "notes": wish["notes"],
-            "access_code": code,
-            "pass_id": secrets.token_bytes(8),
+            "id": str(uuid.uuid4()), "status": "confirmed", "source": "partner",
+            "table_id": wish["tableId"], "date": date, "slot": wish["slot"], "starts": starts,
+            "ends": ends, "guests": wish["guests"], "customer_name": wish["name"],
+            "customer_email": wish["email"], "customer_phone": wish["phone"],
+            "notes": wish["notes"], "access_code": code, "pass_id": secrets.token_bytes(8),
             "link_expires_at": int((noon + dt.timedelta(days=1)).timestamp() * 1000),
-            "created_at": now,
-            "updated_at": now,
-            "external_ref": wish["externalRef"],
-            "key_id": key_id,
-            "idempotency_key": wish["idempotencyKey"],
+            "created_at": now, "updated_at": now, "external_ref": wish["externalRef"],
+            "key_id": key_id, "idempotency_key": wish["idempotencyKey"],
             "request_hash": hashlib.sha256(repr(sorted(wish.items())).encode()).digest(),
             "email_outcome": "skipped",
-        }
-        names = ", ".join(row)
-        self.db.execute(
-            f"INSERT INTO reservation ({names}) VALUES ({', '.join('?' * len(row))})",
-            tuple(row.values()),
-        )
+        }  # fmt: skip
+        names, marks = ", ".join(row), ", ".join("?" * len(row))
+        self.db.execute(f"INSERT INTO reservation ({names}) VALUES ({marks})", tuple(row.values()))
         self.db.execute(
             "INSERT INTO history (reservation_id, at, what, actor) VALUES (?, ?, 'created', ?)",
             (row["id"], now, f"key:{key_id}"),
@@ -374,43 +354,28 @@ def parse(body: bytes) -> dict[str, object]:
     if len(str(notes or "")) > 500 or len(str(ref or "")) > 120 or len(key) > 120:
         raise Refused(400, "VALIDATION_ERROR")
     return {
-        "date": wish["date"],
-        "slot": slot,
-        "tableId": table,
-        "guests": guests,
-        "name": customer["name"].strip(),
-        "email": email,
-        "phone": phone,
-        "notes": notes,
-        "externalRef": ref,
-        "idempotencyKey": key,
-    }
+        "date": wish["date"], "slot": slot, "tableId": table, "guests": guests,
+        "name": customer["name"].strip(), "email": email, "phone": phone, "notes": notes,
+        "externalRef": ref, "idempotencyKey": key,
+    }  # fmt: skip
 
 
-def prepare(box: Path, target: Path, key: str, receiver: str) -> str:
-    """Make the peer's database from a prepared, stopped box; the path."""
+def prepare(box: Path, target: Path, key: str, receiver: str) -> None:
+    """Make the peer's database from a prepared, stopped box."""
     target.mkdir()
-    path = str(target / "plain.db")
-    db = sqlite3.connect(path)
+    db = sqlite3.connect(target / "plain.db")
     db.executescript(SCHEMA)
     db.execute("ATTACH ? AS box", (str(box / "live.db"),))
-    shared = (
-        "id, status, source, table_id, date, slot, starts, ends, guests, customer_name, "
-        "customer_email, customer_phone, notes, access_code, pass_id, checked_in_at, "
-        "link_expires_at, created_at, updated_at, external_ref"
-    )
     for table, columns in (
         ("venue", "status, time_zone, evening_ends_at, name, id"),
         ("venue_table", "id, name, capacity_min, capacity_max, bookable"),
         ("slot", 'start, "end", days_of_week'),
         ("closing_day", "first_day, last_day"),
-        ("reservation", shared),
     ):
         db.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM box.{table}")
-    scopes = "reservations:write reservations:read"
     db.execute(
-        "INSERT INTO api_key VALUES ('key', ?, ?, NULL)",
-        (hashlib.sha256(key.encode()).digest(), scopes),
+        "INSERT INTO api_key VALUES ('key', ?, 'reservations:write reservations:read', NULL)",
+        (hashlib.sha256(key.encode()).digest(),),
     )
     db.execute(
         "INSERT INTO endpoint VALUES ('endpoint', ?, ?, 1, ?)",
@@ -418,7 +383,6 @@ def prepare(box: Path, target: Path, key: str, receiver: str) -> str:
     )
     db.commit()
     db.close()
-    return path
 
 
 def _link(purpose: str, reservation_id: str) -> str:
@@ -464,9 +428,6 @@ PLAIN = web.AppKey("plain", Plain)
 
 if __name__ == "__main__":
     web.run_app(
-        application(sys.argv[2]),
-        host="127.0.0.1",
-        port=int(sys.argv[1]),
-        access_log=None,
+        application(sys.argv[2]), host="127.0.0.1", port=int(sys.argv[1]), access_log=None,
         print=None,
-    )
+    )  # fmt: skip

@@ -124,7 +124,9 @@ def _list_adapters(*_: object) -> list[SimpleNamespace]:
 
 
 def _look_up_numbers(host: Any, *rest: Any, **options: Any) -> Any:
-    if host not in {None, "", "localhost", b"localhost"}:
+    if host in {"localhost", b"localhost"}:
+        host = "127.0.0.1"  # whatever /etc/hosts says or leaves out
+    if host not in {None, ""}:
         try:
             ip_address(host.decode() if isinstance(host, bytes) else host.partition("%")[0])
         except ValueError:

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from appliance.http.request import Handler
 from web.api.reservations import (
     cancel_reservation,
+    change_reservation,
+    create_hold,
     create_reservation,
+    delete_hold,
     list_reservations,
     show_reservation,
 )
@@ -49,7 +52,10 @@ PARTNER_ROUTE_TABLE: tuple[Route, ...] = (
     Route("GET", "/v1/reservations", "reservations:read", list_reservations, "listReservations"),
     Route("POST", "/v1/reservations", "reservations:write", create_reservation, "createReservation"),  # noqa: E501 - one line per route
     Route("GET", "/v1/reservations/{id}", "reservations:read", show_reservation, "getReservation"),
+    Route("PATCH", "/v1/reservations/{id}", "reservations:write", change_reservation, "changeReservation"),  # noqa: E501
     Route("DELETE", "/v1/reservations/{id}", "reservations:write", cancel_reservation, "cancelReservation"),  # noqa: E501
+    Route("POST", "/v1/holds", "reservations:write", create_hold, "createHold"),
+    Route("DELETE", "/v1/holds/{id}", "reservations:write", delete_hold, "deleteHold"),
     Route("GET", "/v1/webhooks", "webhooks:manage", list_webhooks, "listWebhooks"),
     Route("POST", "/v1/webhooks", "webhooks:manage", create_webhook, "createWebhook"),
     Route("DELETE", "/v1/webhooks/{id}", "webhooks:manage", delete_webhook, "deleteWebhook"),

@@ -322,6 +322,35 @@ class TableTaken(ApiError):
     status, code, text = 409, "TABLE_TAKEN", "Table already reserved for this slot. Do not retry."
 
 
+class NotChangeable(ApiError):
+    status, code = 409, "NOT_CHANGEABLE"
+    text = (
+        "The reservation is cancelled, declined, completed or checked in: it can no longer be "
+        "changed."
+    )
+
+
+class ChangedSince(ApiError):
+    """The reservation has changed since the partner read it."""
+
+    status, code = 409, "CHANGED"
+    text = (
+        "The reservation has changed since ifUpdatedAt: read it again, then send the change again."
+    )
+
+
+class HoldExpired(ApiError):
+    status, code = 409, "HOLD_EXPIRED"
+    text = (
+        "This holdId is unknown or its time is over. Nothing was booked: try again without holdId."
+    )
+
+
+class TooManyHolds(ApiError):
+    status, code = 409, "TOO_MANY_HOLDS"
+    text = "{largest} holds are already open: release one first."
+
+
 class TableNotBookable(ApiError):
     status, code, text = 409, "TABLE_NOT_BOOKABLE", "This table cannot be reserved through the API."
 

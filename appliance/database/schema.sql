@@ -88,6 +88,7 @@ CREATE TABLE reservation (
     source TEXT NOT NULL
         CHECK (source = 'partner' OR source = 'platform' OR source = 'manual'),
     table_id TEXT NOT NULL REFERENCES venue_table (id),
+    table_ids TEXT,                  -- of a group: JSON list of its tables, table_id first
     date TEXT NOT NULL CHECK (date GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]'),
     slot TEXT CHECK (slot GLOB '[0-2][0-9]:[0-5][0-9]'),  -- null holds the whole evening
     starts INTEGER NOT NULL,         -- minutes after midnight of date: the interval asked for,
@@ -113,6 +114,11 @@ CREATE TABLE reservation (
     expires_at INTEGER,              -- of an unanswered request
     external_ref TEXT,
     late_at INTEGER,                 -- since when staff know that the party comes late
+    left_at INTEGER,                 -- since when the party is gone and its tables are free
+    -- 1: cancelled by the venue, because nobody came.
+    no_show INTEGER NOT NULL DEFAULT 0 CHECK (no_show IN (0, 1)),
+    -- 1: seated without a reservation.
+    walk_in INTEGER NOT NULL DEFAULT 0 CHECK (walk_in IN (0, 1)),
     -- 1: the door is asked for special attention.
     vip INTEGER NOT NULL DEFAULT 0 CHECK (vip IN (0, 1)),
     CHECK (starts < ends)
@@ -138,8 +144,18 @@ CREATE TABLE booking_request (
 CREATE UNIQUE INDEX booking_request_replay ON booking_request (lineage, idempotency_key)
     WHERE idempotency_key IS NOT NULL;
 
+-- Changes that a partner asked for, which answer the same request again.
+CREATE TABLE change_request (
+    reservation_seq INTEGER NOT NULL REFERENCES reservation (seq),
+    idempotency_key TEXT NOT NULL,
+    request_hash BLOB,               -- SHA-256 of the parsed request; erased with the guest
+    email_id TEXT,                   -- the letter about it, if any
+    PRIMARY KEY (reservation_seq, idempotency_key)
+) STRICT, WITHOUT ROWID;
+
 -- Who holds a table: availability and conflicts are read here and nowhere else. A reservation has
--- a row for each of its tables, from the booking until it is cancelled or declined.
+-- a row for each of its tables, from the booking until it is cancelled or declined, or its party
+-- has left or did not come.
 CREATE TABLE hold (
     date TEXT NOT NULL CHECK (date GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]'),
     table_id TEXT NOT NULL REFERENCES venue_table (id),
@@ -151,6 +167,17 @@ CREATE TABLE hold (
     PRIMARY KEY (date, table_id, starts),
     CHECK (starts < ends),
     CHECK ((reservation_seq IS NULL) = (expires_at IS NOT NULL))
+) STRICT, WITHOUT ROWID;
+
+-- A hold without a reservation, for a few minutes: each of its tables has a row in hold.
+CREATE TABLE open_hold (
+    id TEXT PRIMARY KEY,
+    lineage TEXT NOT NULL,           -- of the key that holds
+    table_ids TEXT NOT NULL,         -- JSON list
+    date TEXT NOT NULL,
+    slot TEXT,                       -- null: the whole evening
+    starts INTEGER NOT NULL,         -- as in hold
+    expires_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 -- First come, first served, even if the code forgot to look.
@@ -453,7 +480,7 @@ CREATE TABLE email (
     reservation_id TEXT NOT NULL REFERENCES reservation (id),
     kind TEXT NOT NULL CHECK (kind = 'confirmation' OR kind = 'requested'
         OR kind = 'payment_due' OR kind = 'accepted' OR kind = 'declined'
-        OR kind = 'cancelled' OR kind = 'reminder'),
+        OR kind = 'cancelled' OR kind = 'changed' OR kind = 'reminder'),
     recipient TEXT,                  -- erased with the guest's contacts
     language TEXT NOT NULL CHECK (language = 'fr' OR language = 'en' OR language = 'ar'),
     state TEXT NOT NULL

@@ -212,14 +212,16 @@ class Feed:
                     if isinstance(n, DoorChanged) and n.verdict.reservation}  # fmt: skip
         for notice in notices:
             match notice:
-                case ReservationChanged(reservation_id) if reservation_id not in arrivals:
+                case ReservationChanged(reservation_id, moved=False) if (
+                    reservation_id not in arrivals
+                ):
                     self._remember("change", reservation_id)
                 case DoorChanged(verdict=verdict) if verdict.reservation is not None:
                     kind = "check-in" if verdict.admitted > 0 else "change"
                     self._remember(kind, verdict.reservation.id, door=notice)
                 case ConflictChanged(conflict_id):
                     self._remember("conflict", conflict_id)
-                case ChangedBeside() | SigningKeyChanged():
+                case ChangedBeside() | SigningKeyChanged() | ReservationChanged(moved=True):
                     self._last += 1
                     # Anything may have changed, so all listeners must reload.
                     self._remembered.clear()

@@ -37,6 +37,7 @@ from appliance.reservations.email_queue import (
     get_email,
     was_written_to,
 )
+from appliance.reservations.holds import get_seat
 from appliance.reservations.model import (
     Reservation,
     cancel_deadline,
@@ -45,7 +46,7 @@ from appliance.reservations.model import (
     start_date,
 )
 from appliance.reservations.rows import get_reservation, sum_payments
-from appliance.venue.model import Venue, find_table, find_zone, get_venue, minute_of
+from appliance.venue.model import Venue, find_zone, get_venue, minute_of
 
 # The sender in previews if no sender is set.
 _NO_SENDER = Address("", "letters", "venuebox.invalid")
@@ -64,6 +65,7 @@ EMAIL_KINDS: Mapping[str, set[str]] = {
     "accepted": {"confirmed", "completed"},
     "declined": {"declined"},
     "cancelled": {"cancelled"},
+    "changed": {"confirmed", "completed"},
     "reminder": {"confirmed"},
     "payment_due": {"pending", "partial"},
 }
@@ -179,7 +181,6 @@ def read_contents(reader: Reader, environment: Environment, email_id: str) -> Co
     deadline = cancel_deadline(reader, reservation, environment.settings.guest.cancel_hours)
     may_cancel = reservation.holds and now < deadline
     undo_url = links.undo(keyring.claim_token(reservation.id)) if may_cancel else None
-    table = find_table(reader, reservation.table_id)
     return Contents(
         email=email,
         reservation=reservation,
@@ -190,7 +191,7 @@ def read_contents(reader: Reader, environment: Environment, email_id: str) -> Co
         stop_url=links.no_reminders(token) if email.kind in UNASKED else None,
         zone=find_zone(reader),
         hours=hours_of(reader, reservation),
-        minimum_spend=table.minimum_spend if table else 0,
+        minimum_spend=get_seat(reader, reservation).minimum_spend,
         received=sum_payments(reader, reservation.id),
         at=now if email.state == "waiting" else email.sent_at or email.created_at,
         moot=_find_moot(reader, email, reservation),

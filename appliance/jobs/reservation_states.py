@@ -11,6 +11,7 @@ from appliance.environment import Environment
 from appliance.outbox import ReservationChanged
 from appliance.reservations.change import accept, decline
 from appliance.reservations.email_queue import add_no_reminders, email_guest, wants_no_reminders
+from appliance.reservations.holds import find_next_expiry, release_expired
 from appliance.reservations.rows import add_history, get_reservation
 from appliance.scheduler import Job
 from appliance.venue.model import (
@@ -154,7 +155,7 @@ def make_reservation_jobs(environment: Environment) -> Job:
 
     def find_next(reader: Reader) -> int | None:
         reminder = find_next_reminder(reader, hours) if hours else None
-        instants = (find_next_due(reader), reminder)
+        instants = (find_next_due(reader), reminder, find_next_expiry(reader))
         return min((instant for instant in instants if instant is not None), default=None)
 
     def remind_guests(tx: Transaction) -> int:
@@ -162,7 +163,8 @@ def make_reservation_jobs(environment: Environment) -> Job:
 
     async def run() -> None:
         for action in (
-            settle_expired_requests, complete_evenings, free_access_codes, remind_guests,
+            release_expired, settle_expired_requests, complete_evenings, free_access_codes,
+            remind_guests,
         ):  # fmt: skip
             while await database.write(action) == BATCH:
                 pass

@@ -90,13 +90,13 @@ TABLES: tuple[Table, ...] = (
         *_columns(_INSTANT, "created_at revoked_at"),
     )),
     Table("reservation", "reservation", _ID, (
-        *_columns(_TEXT, "status source slot language"),
+        *_columns(_TEXT, "status source slot language table_ids"),
         *_columns(_UUID, "table_id"),
         Column("partner", _UUID, _PARTNER),
         *_columns(_DATE, "date"),
         *_columns(_NUMBER, "starts ends guests arrived version"),
-        *_columns(_FLAG, "vip"),
-        *_columns(_INSTANT, "created_at updated_at cancelled_at checked_in_at late_at"),
+        *_columns(_FLAG, "vip no_show walk_in"),
+        *_columns(_INSTANT, "created_at updated_at cancelled_at checked_in_at late_at left_at"),
         *_columns(_TEXT, "customer_name customer_email customer_phone notes", is_contact=True),
     ), indexed="date"),
     Table("payment", "payment", _ID, (

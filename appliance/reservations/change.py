@@ -1,16 +1,20 @@
 """Change a reservation: amend, move, accept, decline, cancel or claim (interface, section 3)."""
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import date
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from appliance.api_keys import ApiKey
 from appliance.core.errors import (
     ChangedMeanwhile,
+    ChangedSince,
     FewerThanArrived,
+    GuestsOutOfRange,
+    NotChangeable,
     NotFound,
     RateLimited,
-    TableNotFound,
     TooLateToCancel,
     WrongState,
     check_length,
@@ -18,24 +22,31 @@ from appliance.core.errors import (
 )
 from appliance.database.connection import Transaction
 from appliance.outbox import announce
-from appliance.reservations.email_queue import LANGUAGES, email_guest
+from appliance.reservations.email_queue import email_guest
+from appliance.reservations.holds import (
+    Place,
+    check_place,
+    free_tables,
+    get_seat,
+    hold_tables,
+)
 from appliance.reservations.model import (
     FREEING_STATUSES,
+    LANGUAGES,
     LAST_GENERATION,
     OPEN_STATUSES,
     Reservation,
     cancel_deadline,
 )
-from appliance.reservations.request import NOTES_MAX, check_customer
-from appliance.reservations.rows import (
-    add_history,
-    free_tables,
-    get_reservation,
-    move_hold,
-    update_reservation,
+from appliance.reservations.request import (
+    NOTES_MAX,
+    ChangeRequest,
+    check_customer,
+    check_different,
 )
+from appliance.reservations.rows import add_history, get_reservation, update_reservation
 from appliance.staff.audit_log import record_audit
-from appliance.venue.model import check_seats, find_table
+from appliance.venue.model import check_seats, find_zone, get_table, link_expiry
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -183,59 +194,163 @@ def amend_reservation(
 ) -> Reservation:  # fmt: skip
     """Change the number of guests, the customer, the notes and the VIP flag.
 
-    The guest's pass stays valid. Raises NotFound if the id is unknown; WrongState if the
-    reservation is cancelled, declined or completed; the errors of `check_amendment`;
-    FewerThanArrived if fewer guests are wanted than have arrived; and GuestsOutOfRange if the table
-    does not seat the new number of guests, unless `over_capacity` is True.
+    Raises the errors of `check_amendment` and `change_reservation`.
     """
-    reservation = _get_open(tx, reservation_id)
+    _get_open(tx, reservation_id)
     check_amendment(amendment)
-    if amendment.guests < reservation.arrived:
-        raise FewerThanArrived(field="guests", arrived=reservation.arrived)
-    table = find_table(tx, reservation.table_id)
-    if table is not None and amendment.guests != reservation.guests and not over_capacity:
-        check_seats(table, amendment.guests, "guests")
-    return _amend(tx, reservation, asdict(amendment), actor)
-
-
-def _amend(
-    tx: Transaction, reservation: Reservation, wanted: dict[str, Any], actor: str
-) -> Reservation:
-    """Store the columns in `wanted` whose values differ, and add their names to the history."""
-    changed = {name: value for name, value in wanted.items() if getattr(reservation, name) != value}
-    if not changed:
-        return reservation
-    detail: dict[str, Any] = {"changed": sorted(changed)}
-    if "guests" in changed:
-        detail["guests"] = [reservation.guests, changed["guests"]]
-    update_reservation(tx, reservation.id, **changed)
-    add_history(tx, reservation.id, "amended", actor, **detail)
-    return get_reservation(tx, reservation.id)
+    return change_reservation(
+        tx, reservation_id, asdict(amendment), actor=actor, over_capacity=over_capacity
+    ).reservation
 
 
 def move_to_table(
     tx: Transaction, reservation_id: str, table_id: str, *, actor: str, over_capacity: bool = False
 ) -> Reservation:
-    """Move the party to another table for the same evening and slot. The pass stays valid.
+    """Move the party to another table for the same evening and slot. A group leaves its first one.
 
-    The new table may be unbookable. Raises TableNotFound if it does not exist, TableTaken if it is
-    held at that time, GuestsOutOfRange if it does not seat the party (unless `over_capacity` is
-    True), and NotFound and WrongState in the same cases as `amend_reservation`.
+    The new table may be unbookable. Raises the errors of `change_reservation`.
     """
-    reservation = _get_open(tx, reservation_id)
-    table = find_table(tx, table_id)
-    if table is None:
-        raise TableNotFound
-    if table.id == reservation.table_id:
-        return reservation
-    move_hold(tx, reservation, table_id)
-    if not over_capacity:
-        check_seats(table, reservation.guests, "table")
-    update_reservation(tx, reservation_id, table_id=table_id)
-    add_history(
-        tx, reservation_id, "moved", actor, **{"from": reservation.table_id, "to": table_id}
-    )
-    return get_reservation(tx, reservation_id)
+    tables = (table_id, *get_reservation(tx, reservation_id).table_ids[1:])
+    try:
+        return change_reservation(
+            tx, reservation_id, {"table_ids": tables}, actor=actor, over_capacity=over_capacity
+        ).reservation
+    except GuestsOutOfRange as refusal:
+        refusal.field = "table"
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A changed reservation. `email_id` is the id of the email about it, or None if there is none.
+
+    If a partner's request is a replay, `other_body` is True if its body differs from the first.
+    """
+
+    reservation: Reservation
+    email_id: str | None = None
+    replayed: bool = False
+    other_body: bool = False
+
+
+def change_reservation(
+    tx: Transaction, reservation_id: str, wanted: Mapping[str, Any],
+    *, actor: str, by_staff: bool = True, over_capacity: bool = False, notify: bool | None = False,
+) -> Changed:  # fmt: skip
+    """Change what is booked and for whom. Code, links and pass stay valid.
+
+    `wanted` has new values for any of `date` (a date), `slot` (None for the whole evening),
+    `table_ids` (all tables, the first one first), `guests`, `customer_name`, `customer_email`,
+    `customer_phone`, `language`, `notes`, `external_ref` and `vip`. The caller has validated them.
+    The event `reservation.updated` is queued and, unless `notify` is False, an email to the guest
+    if it concerns them; True also writes to a guest whom the partner did not want to be written to.
+
+    The new tables are held in the transaction that frees the old ones. Raises NotFound if the id is
+    unknown, WrongState if the reservation is cancelled, declined or completed, FewerThanArrived if
+    fewer guests are wanted than have arrived, and the errors of `check_place`. If only the number
+    of guests changes, only the capacity is checked.
+    """
+    reservation, values = _get_open(tx, reservation_id), dict(wanted)
+    held = Place(
+        reservation.table_ids, date.fromisoformat(reservation.date), reservation.slot,
+        reservation.guests,
+    )  # fmt: skip
+    place = replace(
+        held, table_ids=tuple(values.pop("table_ids", held.table_ids)),
+        date=values.pop("date", held.date), slot=values.get("slot", held.slot),
+        guests=values.get("guests", held.guests),
+    )  # fmt: skip
+    if place.guests < reservation.arrived:
+        raise FewerThanArrived(field="guests", arrived=reservation.arrived)
+    values.pop("slot", None)
+    changed = {name: value for name, value in values.items() if getattr(reservation, name) != value}
+    moved: dict[str, Any] = {}
+    if replace(place, guests=held.guests) != held:
+        moved = _move(
+            tx, reservation, place, by_staff=by_staff, over_capacity=over_capacity, actor=actor
+        )
+    elif "guests" in changed and not over_capacity:
+        check_seats(get_seat(tx, reservation), place.guests, "guests")
+    if not (changed or moved):
+        return Changed(reservation)
+    update_reservation(tx, reservation_id, **changed, **moved)
+    if changed:
+        detail: dict[str, Any] = {"changed": sorted(changed)}
+        if "guests" in changed:
+            detail["guests"] = [reservation.guests, place.guests]
+        add_history(tx, reservation_id, "amended", actor, **detail)
+    announce(tx, "reservation.updated", reservation_id)
+    email_id = None
+    if notify is not False and (moved or {"guests", "customer_email"} & set(changed)):
+        email_id = email_guest(tx, reservation_id, "changed", asked=notify is True)
+    return Changed(get_reservation(tx, reservation_id), email_id)
+
+
+def _move(
+    tx: Transaction, reservation: Reservation, place: Place,
+    *, by_staff: bool, over_capacity: bool, actor: str,
+) -> dict[str, Any]:  # fmt: skip
+    """Hold the new tables instead of the old ones. Return the columns that change."""
+    hours = check_place(
+        tx, place, by_staff=by_staff, over_capacity=over_capacity, own=reservation
+    )  # fmt: skip
+    day, tables = place.date.isoformat(), place.table_ids
+    free_tables(tx, reservation)
+    hold_tables(tx, tables, day, hours, reservation.source, seq=reservation.seq)
+    if (day, place.slot) != (reservation.date, reservation.slot):
+        before, after = (
+            f"{one.date} {one.slot or ''}".strip() for one in (reservation, place)
+        )  # fmt: skip
+        add_history(tx, reservation.id, "moved", actor, **{"from": before, "to": after})
+    if tables != reservation.table_ids:
+        after = ", ".join(get_table(tx, id_).number for id_ in tables)
+        names = {"from": reservation.table_number, "to": after}
+        add_history(tx, reservation.id, "moved", actor, **names)
+    columns = {
+        "slot": place.slot, "starts": hours[0], "ends": hours[1], "table_id": tables[0],
+        "table_ids": json.dumps(tables) if len(tables) > 1 else None,
+    }  # fmt: skip
+    if day == reservation.date:
+        return columns
+    return columns | {"date": day, "link_expires_at": link_expiry(place.date, find_zone(tx))}
+
+
+def change_own(
+    tx: Transaction, key: ApiKey, reservation_id: str, request: ChangeRequest,
+    if_updated_at: int | None = None,
+) -> Changed:  # fmt: skip
+    """Change a reservation at the partner's request, like `change_reservation`.
+
+    If the idempotency key was already used for this reservation, change nothing. Raises NotFound if
+    the reservation was created with a key of a different lineage, NotChangeable if it is closed or
+    its guest has arrived, and ChangedSince if it changed since `if_updated_at` (ms since 1970).
+    """
+    reservation, wanted = get_reservation(tx, reservation_id), dict(request.wanted)
+    if reservation.lineage != key.lineage:
+        raise NotFound
+    sql = """SELECT request_hash, email_id FROM change_request
+             WHERE reservation_seq = :seq AND idempotency_key = :key"""
+    earlier = tx.row(sql, {"seq": reservation.seq, "key": request.idempotency_key})
+    if earlier is not None:
+        other = earlier[0] not in {None, request.fingerprint()}
+        return Changed(reservation, earlier[1], replayed=True, other_body=other)
+    if reservation.status not in OPEN_STATUSES or reservation.checked_in_at is not None:
+        raise NotChangeable
+    if if_updated_at not in {None, reservation.updated_at}:
+        raise ChangedSince
+    first = wanted.pop("table_id", reservation.table_id)
+    tables = (first, *wanted.pop("more_table_ids", reservation.table_ids[1:]))
+    check_different(tables)
+    changed = change_reservation(
+        tx, reservation_id, {**wanted, "table_ids": tables}, actor=f"key:{key.id}",
+        by_staff=False, notify=request.notify,
+    )  # fmt: skip
+    tx.insert(
+        "change_request",
+        {"reservation_seq": reservation.seq, "idempotency_key": request.idempotency_key,
+         "request_hash": request.fingerprint(), "email_id": changed.email_id},
+    )  # fmt: skip
+    return changed
 
 
 def mark_late(tx: Transaction, reservation_id: str, *, late: bool, actor: str) -> Reservation:
@@ -324,7 +439,7 @@ def correct(tx: Transaction, reservation_id: str, correction: Correction) -> Res
         "customer_phone": correction.phone or reservation.customer_phone,
         "language": correction.language or reservation.language,
     }
-    corrected = _amend(tx, reservation, wanted, "guest")
+    corrected = change_reservation(tx, reservation_id, wanted, actor="guest").reservation
     if corrected.version != reservation.version:
         _check_guest_changes(tx, reservation_id)
     return corrected

@@ -1,18 +1,15 @@
 """Create reservations for partners, guests and staff (interface, sections 2.6, 3 and 4)."""
 
 import hashlib
+import json
 from dataclasses import dataclass, replace
 from typing import Any
 
 from appliance.api_keys import ApiKey
 from appliance.clock import HOUR_MS
 from appliance.core.errors import (
-    DateOutOfRange,
     FormUsed,
     InvalidSlot,
-    SlotEnded,
-    TableNotBookable,
-    TableNotFound,
     TableTaken,
     Unavailable,
 )
@@ -20,6 +17,7 @@ from appliance.core.tokens import EnvironmentName
 from appliance.database.connection import Reader, Transaction
 from appliance.outbox import announce
 from appliance.reservations.email_queue import email_guest
+from appliance.reservations.holds import check_place, take_hold
 from appliance.reservations.model import Issued, Reservation
 from appliance.reservations.request import Booking
 from appliance.reservations.rows import (
@@ -28,28 +26,19 @@ from appliance.reservations.rows import (
     find_issued,
     get_reservation,
     insert_reservation,
-    is_held,
     set_email_outcome,
 )
 from appliance.reservations.search import read_availability
 from appliance.venue.model import (
     Slot,
     Table,
-    check_seats,
     evening_end,
-    find_closure,
     find_slot,
-    find_table,
-    get_offered_slot,
+    find_zone,
     get_venue,
     has_begun,
-    has_ended,
-    interval,
     link_expiry,
-    list_closings,
     list_slots,
-    may_be_booked,
-    tonight,
 )
 
 _CODE_TRIES = 64
@@ -61,41 +50,19 @@ def grant(
 ) -> Issued:  # fmt: skip
     """Insert a reservation and queue the event `reservation.created`.
 
-    Return the reservation's id, its access code and when the guest's link expires. Raises an error
-    for the first of these conditions that is not met:
-
-    1. The venue is active and open that evening.
-    2. The table exists and is bookable, and its capacity fits the number of guests
-       (the capacity is not checked if `over_capacity` is True).
-    3. The slot is offered on that weekday.
-    4. The date is neither in the past nor more than 730 days ahead.
-    5. The slot has not ended. This is not checked for reservations that staff create.
-    6. The table is free.
-
-    `columns` contains values for other columns of `reservation` and `booking_request`.
+    Return the reservation's id, its access code and when the guest's link expires. Raises the
+    errors of `check_place`. `columns` contains values for other columns of `reservation` and
+    `booking_request`.
     """
-    venue, day = get_venue(tx), booking.date.isoformat()
-    closure = find_closure(venue, list_closings(tx), day)
-    if closure is not None:
-        raise closure
-    table = find_table(tx, booking.table_id)
-    _check_table(table, booking.guests, over_capacity=over_capacity)
-    slot = None
-    if booking.slot is not None:
-        slot = get_offered_slot(tx, booking.slot, booking.date)
-    starts, ends = interval(slot, venue.evening_ends_at)
-    zone = tx.zones.zone(venue.time_zone)
-    if not may_be_booked(booking.date, tonight(tx.now, zone, venue.evening_ends_at)):
-        raise DateOutOfRange(field="date")
-    if source != "manual" and has_ended(slot, booking.date, venue, zone, tx.now):
-        raise SlotEnded(field="slot")
-    if is_held(tx, booking.table_id, day, starts, ends):
-        raise TableTaken
-    issued = Issued(tx.new_id(), _fresh_code(tx), link_expiry(booking.date, zone))
+    place, is_by_staff = booking.place, source == "manual"
+    starts, ends = check_place(tx, place, by_staff=is_by_staff, over_capacity=over_capacity)
+    issued = Issued(tx.new_id(), _fresh_code(tx), link_expiry(booking.date, find_zone(tx)))
     insert_reservation(
         tx,
         {"id": issued.reservation_id, "status": status, "source": source,
-         "table_id": booking.table_id, "date": day, "slot": booking.slot,
+         "table_id": booking.table_id,
+         "table_ids": json.dumps(place.table_ids) if booking.more_table_ids else None,
+         "date": booking.date.isoformat(), "slot": booking.slot,
          "starts": starts, "ends": ends, "guests": booking.guests,
          "customer_name": booking.customer_name, "customer_email": booking.customer_email,
          "customer_phone": booking.customer_phone, "notes": booking.notes,
@@ -107,15 +74,6 @@ def grant(
     add_history(tx, issued.reservation_id, "created", actor)
     announce(tx, "reservation.created", issued.reservation_id)
     return issued
-
-
-def _check_table(table: Table | None, guests: int, *, over_capacity: bool) -> None:
-    if table is None:
-        raise TableNotFound(field="tableId")
-    if not table.bookable:
-        raise TableNotBookable
-    if not over_capacity:
-        check_seats(table, guests, "guests")
 
 
 def _fresh_code(tx: Transaction) -> str:
@@ -179,8 +137,8 @@ def reserve(
     """Create a partner's reservation.
 
     If the idempotency key was already used, return the first result. Raises the same errors as
-    `grant`. If a request is refused, nothing is stored, so the partner may use the idempotency key
-    for another request.
+    `grant`, and those of `take_hold` if it names a hold. If a request is refused, nothing is
+    stored, so the partner may use the idempotency key for another request.
     """
     assert booking.idempotency_key is not None  # noqa: S101 - parse_booking requires it
     earlier = find_issued(tx, key.lineage, booking.idempotency_key)
@@ -191,6 +149,8 @@ def reserve(
         email_outcome = "skipped"
     elif environment == "test":
         email_outcome = "sent"  # reported as sent, but only stored in the test outbox
+    if booking.hold_id is not None:
+        take_hold(tx, key, booking.hold_id, booking.place)
     issued = grant(
         tx, booking, source="partner", status="confirmed", actor=f"key:{key.id}",
         external_ref=booking.external_ref, lineage=key.lineage,
@@ -216,7 +176,7 @@ def _replay(
     tx: Transaction, earlier: Issued, request_hash: bytes | None, booking: Booking
 ) -> Granted:
     made = get_reservation(tx, earlier.reservation_id)
-    if request_hash is None:  # the guest's data was erased, but date and slot never change
+    if request_hash is None:  # the guest's data was erased, so compare with what is booked now
         other_body = (booking.date.isoformat(), booking.slot) != (made.date, made.slot)
     else:
         other_body = request_hash != booking.fingerprint()

@@ -9,14 +9,14 @@ from appliance.clock import DAY_MS
 from appliance.core.email_addresses import email_key
 from appliance.core.tokens import first_id_of
 from appliance.database.connection import Reader, Transaction, known
+from appliance.reservations.model import LANGUAGES
 from appliance.reservations.rows import get_reservation
 
 # Kinds that have the guest pass attached.
-WITH_PASS = ("confirmation", "accepted", "reminder")
+WITH_PASS = ("confirmation", "accepted", "changed", "reminder")
 # Kinds that have a calendar file attached. In `cancelled`, the file marks the event as cancelled.
 WITH_CALENDAR = (*WITH_PASS, "cancelled")
 UNASKED = ("reminder",)  # kinds that guests can unsubscribe from
-LANGUAGES = ("fr", "en", "ar")
 _RETRY_SECONDS = (60, 300, 1800, 7200, 21600)
 _DAILY_SECONDS = 86400
 SETTINGS_TROUBLE = "settings: "  # prefix of errors that the owner must fix in the settings
@@ -220,14 +220,14 @@ class EmailQueued:
 
 
 def email_guest(
-    tx: Transaction, reservation_id: str, kind: str, *, by_guest: bool = False
+    tx: Transaction, reservation_id: str, kind: str, *, by_guest: bool = False, asked: bool = False
 ) -> str | None:
     """Queue an email of `kind` to the guest. Return its id, or None if no email is due.
 
     No email is due if
 
     - the reservation has no email address,
-    - the partner set `notifyCustomer` to false,
+    - the partner set `notifyCustomer` to false at the booking, and has not `asked` for this one,
     - the email is a cancellation and the guest has had no other email about the reservation, or
     - `by_guest` is True and six emails to the address were queued in the last 24 hours. A guest can
       enter another person's address, so this limit protects that person.
@@ -236,7 +236,7 @@ def email_guest(
     """
     reservation = get_reservation(tx, reservation_id)
     is_unwanted = reservation.source == "partner" and reservation.email_outcome == "skipped"
-    if is_unwanted or reservation.customer_email is None:
+    if (is_unwanted and not asked) or reservation.customer_email is None:
         return None
     if kind == "cancelled" and not was_written_to(tx, reservation_id):
         return None

@@ -1,5 +1,6 @@
 """Reservations: statuses, row data, times and deadlines (interface, sections 2.5 and 3)."""
 
+import json
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -21,6 +22,7 @@ FREEING_STATUSES = ("cancelled", "declined")
 # Reservations with these statuses can be changed.
 OPEN_STATUSES = ("requested", "pending", "partial", "confirmed")
 LAST_GENERATION = 255  # the highest generation number that a guest pass can hold
+LANGUAGES = ("fr", "en", "ar")  # of guests' emails and pages
 SOURCES = ("platform", "manual", "partner")
 _TITLES = frozenset({
     "mr", "mrs", "ms", "miss", "dr", "prof", "m", "mme", "mlle", "monsieur", "madame",
@@ -49,7 +51,9 @@ class Issued:
 class Reservation:
     """A row of the database table `reservation`, plus the name and number of the booked table.
 
-    Timestamps are in ms since 1970; `starts` and `ends` are in minutes after midnight.
+    A group has several tables: `table_id` is the first, `table_name` and `table_number` name all,
+    and `group` is a JSON list of [id, name]. Timestamps are in ms since 1970; `starts` and
+    `ends` are in minutes after midnight.
     """
 
     seq: int
@@ -85,9 +89,25 @@ class Reservation:
     idempotency_key: str | None
     issued_code: str | None
     email_outcome: str | None
+    left_at: int | None
+    no_show: int
+    walk_in: int
     late_at: int | None
     vip: int
     table_number: str
+    group: str | None = None
+
+    @property
+    def tables(self) -> list[tuple[str, str]]:
+        """The (id, name) of each table, the first one first."""
+        if self.group is None:
+            return [(self.table_id, self.table_name)]
+        return [(id_, name) for id_, name in json.loads(self.group)]
+
+    @property
+    def table_ids(self) -> tuple[str, ...]:
+        """The id of each table, the first one first."""
+        return tuple(id_ for id_, _ in self.tables)
 
     @property
     def customer_first_name(self) -> str | None:
@@ -127,6 +147,18 @@ class Reservation:
         """Whether the reservation blocks its table (interface, section 3)."""
         return self.status not in FREEING_STATUSES
 
+    @property
+    def shown_status(self) -> str:
+        """The status as staff read it: `no_show` for a reservation that was cancelled as one."""
+        return "no_show" if self.no_show and self.status == "cancelled" else self.status
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the party has left or did not come, so that its tables are free."""
+        if self.no_show:
+            return self.status == "cancelled"
+        return self.left_at is not None and self.status == "completed"
+
 
 def start_date(reservation: Reservation) -> date:
     """Return the calendar date on which the reservation starts.
@@ -146,6 +178,13 @@ def hours_of(reader: Reader, reservation: Reservation) -> tuple[int, int] | None
         return reservation.starts, reservation.ends
     day, ends_at = date.fromisoformat(reservation.date), get_venue(reader).evening_ends_at
     return evening_hours(list_slots(reader), day, ends_at)
+
+
+def has_started(reader: Reader, reservation: Reservation) -> bool:
+    """Whether the party is expected by now. A whole evening starts with the first slot."""
+    starts, _ = hours_of(reader, reservation) or (0, 0)
+    day = date.fromisoformat(reservation.date)
+    return reader.now >= minute_of(day, starts, find_zone(reader))
 
 
 def cancel_deadline(reader: Reader, reservation: Reservation, hours: int) -> int:

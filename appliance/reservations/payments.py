@@ -4,6 +4,7 @@ from appliance.core.errors import NotFound, UnusualAmount, WrongState, field_inv
 from appliance.database.connection import Transaction
 from appliance.outbox import announce
 from appliance.reservations.email_queue import email_guest
+from appliance.reservations.holds import get_seat
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import (
     add_history,
@@ -13,7 +14,7 @@ from appliance.reservations.rows import (
     update_reservation,
 )
 from appliance.staff.audit_log import record_audit
-from appliance.venue.model import find_table, get_venue
+from appliance.venue.model import get_venue
 
 AMOUNT_MAX = 10**9
 # Staff must confirm an unusually high payment. What is unusual depends on the table's minimum
@@ -83,6 +84,5 @@ def void_payment(
 
 
 def _usual_maximum(tx: Transaction, reservation: Reservation) -> int:
-    table = find_table(tx, reservation.table_id)
-    minimum = table.minimum_spend if table else 0
+    minimum = get_seat(tx, reservation).minimum_spend
     return USUAL_TIMES * minimum or USUAL_PER_GUEST * reservation.guests

@@ -1,28 +1,34 @@
 """Queries for reservations and their history, payments, claims and erasure requests."""
 
 import json
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import apsw
-
-from appliance.core.errors import TableTaken
 from appliance.core.phone_numbers import country_of, find_numbers
 from appliance.database.connection import Reader, Transaction, known
 from appliance.outbox import ReservationChanged
+from appliance.reservations.holds import hold_tables
 from appliance.reservations.model import FREEING_STATUSES, Issued, Reservation
 from appliance.venue.model import get_venue
 
-RESERVATION_COLUMNS = """
-    r.seq, r.id, r.status, r.source, r.table_id, t.name, r.date, r.slot, r.starts, r.ends,
+
+def _of_tables(single: str, group: str) -> str:
+    return f"""iif(r.table_ids IS NULL, {single}, (SELECT {group} FROM json_each(r.table_ids) j
+        CROSS JOIN venue_table m ON m.id = j.value))"""  # noqa: S608
+
+
+RESERVATION_COLUMNS = f"""
+    r.seq, r.id, r.status, r.source, r.table_id,
+    {_of_tables("t.name", "group_concat(m.name, ', ')")}, r.date, r.slot, r.starts, r.ends,
     r.guests, r.customer_name, r.customer_email, r.customer_phone, r.customer_numbers, r.notes,
     r.language,
     r.access_code, r.pass_id, r.generation, r.arrived, r.checked_in_at, r.link_expires_at,
     r.created_at, r.updated_at, r.version, r.cancelled_at, r.expires_at, r.external_ref,
     q.lineage, q.idempotency_key, q.issued_code, q.email_outcome,
-    r.late_at, r.vip, t.number
+    r.left_at, r.no_show, r.walk_in,
+    r.late_at, r.vip, {_of_tables("t.number", "group_concat(m.number, ', ')")},
+    {_of_tables("NULL", "json_group_array(json_array(m.id, m.name))")}
 """
 WITH_REQUEST = "LEFT JOIN booking_request q ON q.reservation_seq = r.seq"
 RESERVATION_FROM = f"""FROM reservation r JOIN venue_table t ON t.id = r.table_id {WITH_REQUEST}"""
@@ -86,38 +92,6 @@ def list_evening(reader: Reader, date: str) -> list[Reservation]:
     return [Reservation(*row) for row in reader.rows(sql, {"date": date})]
 
 
-class Hold(NamedTuple):
-    """A table that is held on a date, in [starts, ends), which are minutes after midnight.
-
-    `reservation_seq` is None for a hold without a reservation.
-    """
-
-    table_id: str
-    starts: int
-    ends: int
-    source: str
-    reservation_seq: int | None
-
-
-def list_holds(reader: Reader, date: str) -> list[Hold]:
-    """Return the holds on a date (YYYY-MM-DD), those of the oldest reservation first."""
-    sql = """SELECT table_id, starts, ends, source, reservation_seq FROM hold
-             WHERE date = :date ORDER BY reservation_seq"""
-    return [Hold(*row) for row in reader.rows(sql, {"date": date})]
-
-
-def is_held(reader: Reader, table_id: str, date: str, starts: int, ends: int) -> bool:
-    """Whether the table is held on `date` at any time in [starts, ends).
-
-    `starts` and `ends` are in minutes after midnight.
-    """
-    sql = """SELECT 1 FROM hold
-             WHERE date = :date AND table_id = :table_id
-                 AND starts < :ends AND :starts < ends LIMIT 1"""
-    span = {"date": date, "table_id": table_id, "starts": starts, "ends": ends}
-    return reader.row(sql, span) is not None
-
-
 def insert_reservation(tx: Transaction, values: dict[str, Any]) -> None:
     """Insert a reservation, the request for it and, unless its status frees it, its hold.
 
@@ -129,21 +103,9 @@ def insert_reservation(tx: Transaction, values: dict[str, Any]) -> None:
     seq = tx.insert("reservation", row)
     tx.insert("booking_request", {"reservation_seq": seq, **request})
     if row["status"] not in FREEING_STATUSES:
-        hold = {name: row[name] for name in ("date", "table_id", "starts", "ends", "source")}
-        with _overlap_is_taken():
-            tx.insert("hold", {**hold, "reservation_seq": seq})
+        tables, hours = json.loads(row.get("table_ids") or "null"), (row["starts"], row["ends"])
+        hold_tables(tx, tables or [row["table_id"]], row["date"], hours, row["source"], seq=seq)
     tx.notices.append(ReservationChanged(row["id"]))
-
-
-@contextmanager
-def _overlap_is_taken() -> Iterator[None]:
-    """Raise TableTaken if the block stores a hold that overlaps another one."""
-    try:
-        yield
-    except apsw.ConstraintError as error:
-        if "table_taken" in str(error) or "hold.date, hold.table_id" in str(error):
-            raise TableTaken from error
-        raise
 
 
 def _with_numbers(tx: Transaction, values: dict[str, Any]) -> dict[str, Any]:
@@ -153,24 +115,6 @@ def _with_numbers(tx: Transaction, values: dict[str, Any]) -> dict[str, Any]:
     country = country_of(get_venue(tx).time_zone)
     numbers = " ".join(find_numbers(values["customer_phone"], country)) or None
     return {**values, "customer_numbers": numbers}
-
-
-def move_hold(tx: Transaction, reservation: Reservation, table_id: str) -> None:
-    """Hold another table for the same time instead of the reservation's table.
-
-    Raises TableTaken if the other table is held at that time.
-    """
-    sql = """UPDATE hold SET table_id = :to
-             WHERE date = :date AND table_id = :table_id AND reservation_seq = :seq"""
-    of = {"date": reservation.date, "table_id": reservation.table_id, "seq": reservation.seq}
-    with _overlap_is_taken():
-        tx.execute(sql, {**of, "to": table_id})
-
-
-def free_tables(tx: Transaction, reservation: Reservation) -> None:
-    """Delete the reservation's holds."""
-    sql = "DELETE FROM hold WHERE date = :date AND reservation_seq = :seq"
-    tx.execute(sql, {"date": reservation.date, "seq": reservation.seq})
 
 
 def update_reservation(tx: Transaction, reservation_id: str, **values: Any) -> None:
@@ -183,7 +127,7 @@ def update_reservation(tx: Transaction, reservation_id: str, **values: Any) -> N
     sql = f"""UPDATE reservation SET {changes}, updated_at = :now_, version = version + 1
               WHERE id = :id_"""  # noqa: S608
     tx.execute(sql, {**values, "now_": tx.now, "id_": reservation_id})
-    tx.notices.append(ReservationChanged(reservation_id))
+    tx.notices.append(ReservationChanged(reservation_id, moved="date" in values))
 
 
 _OF_RESERVATION = "reservation_seq = (SELECT seq FROM reservation WHERE id = :id)"

@@ -11,13 +11,12 @@ from typing import Any, Literal
 from appliance.core.phone_numbers import contains, ends_or_equals, is_asked_for
 from appliance.core.text import fold, words
 from appliance.database.connection import Reader
+from appliance.reservations.holds import Hold, list_holds
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import (
     RESERVATION_COLUMNS,
     RESERVATION_FROM,
     WITH_REQUEST,
-    Hold,
-    list_holds,
 )
 from appliance.venue.model import (
     Slot,

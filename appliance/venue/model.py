@@ -298,7 +298,7 @@ class Coming:
     date: str
     slot: str | None
     starts: int
-    table_id: str
+    table_ids: tuple[str, ...]
     table_number: str
     guests: int
     customer_name: str | None
@@ -337,7 +337,7 @@ def find_clashes(
     closed = list_closings(reader) if closings is None else closings
 
     def kinds_of(reservation: Coming) -> Iterator[str]:
-        table = by_id[reservation.table_id]
+        table = seat_together([by_id[id_] for id_ in reservation.table_ids])
         if any(closing.holds(reservation.date) for closing in closed):
             yield "closed"
         if reservation.slot and _find_booked(offered, reservation) is None:
@@ -434,6 +434,23 @@ def check_seats(table: Table, guests: int, field: str) -> None:
         raise GuestsOutOfRange(field=field, **capacities)
 
 
+def seat_together(tables: Sequence[Table]) -> Table:
+    """Return several tables as one, with their capacities and minimum spends added up."""
+    first = tables[0]
+    if len(tables) == 1:
+        return first
+    return Table(
+        first.id,
+        ", ".join(table.number for table in tables),
+        ", ".join(table.name for table in tables),
+        sum(table.capacity_min for table in tables),
+        sum(table.capacity_max for table in tables),
+        sum(table.minimum_spend for table in tables),
+        first.type,
+        all(table.bookable for table in tables),
+    )
+
+
 def get_table(reader: Reader, table_id: str) -> Table:
     """Return the table with this id. Raises NotFound if there is none."""
     return known(find_table(reader, table_id))
@@ -441,7 +458,10 @@ def get_table(reader: Reader, table_id: str) -> Table:
 
 def list_used_tables(reader: Reader) -> set[str]:
     """Return the ids of tables that have ever been booked. These tables must not be deleted."""
-    return {row[0] for row in reader.rows("SELECT DISTINCT table_id FROM reservation")}
+    sql = """SELECT table_id FROM reservation
+             UNION SELECT value FROM reservation, json_each(table_ids)
+             UNION SELECT table_id FROM hold"""
+    return {row[0] for row in reader.rows(sql)}
 
 
 def list_slots(reader: Reader, start: str | None = None) -> list[Slot]:
@@ -494,11 +514,15 @@ def list_future_reservations(reader: Reader, since: str) -> list[Coming]:
     Cancelled, declined and completed reservations are not included. The result is sorted by date,
     slot and time of creation.
     """
-    sql = """SELECT r.id, r.date, r.slot, r.starts, r.table_id, t.number, r.guests, r.customer_name
+    sql = """SELECT r.table_id, r.table_ids, r.id, r.date, r.slot, r.starts, t.number, r.guests,
+                    r.customer_name
              FROM reservation r JOIN venue_table t ON t.id = r.table_id
              WHERE r.date >= :since AND r.status NOT IN ('cancelled', 'declined', 'completed')
              ORDER BY r.date, r.slot, r.created_at, r.id"""
-    return [Coming(*row) for row in reader.rows(sql, {"since": since})]
+    return [
+        Coming(id_, day, slot, starts, tuple(json.loads(group)) if group else (first,), *who)
+        for first, group, id_, day, slot, starts, *who in reader.rows(sql, {"since": since})
+    ]
 
 
 def _table(*row: Any) -> Table:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,13 +142,14 @@ class EndpointsChanged:
     endpoint_id: str
 
 
-def parse_event_types(value: object, known: Sequence[str] = EVENT_TYPES) -> tuple[str, ...]:
+def parse_event_types(value: object) -> tuple[str, ...]:
     """Parse a request's `events` member into event types without duplicates. None means all six.
 
-    Raises InvalidEventType for an empty list, a type not in `known`, or a value that is not a list.
+    Raises InvalidEventType for an empty list, an unknown type, or a value that is not a list.
     """
     if value is None:
         return EVENT_TYPES
+    known = (*EVENT_TYPES, *EXTRA_TYPES)
     if not isinstance(value, list) or not value:
         raise InvalidEventType(field="events", allowed=", ".join(known))
     for index, name in enumerate(value):
@@ -312,8 +313,7 @@ def register_by_key(
     """Register an endpoint on behalf of an API key, as `register_with_room` does.
 
     If the key's lineage has an active endpoint with this URL, return that one and None, because
-    a secret is shown only once. Unless `events` is None, subscribe it to `events`; it stays
-    subscribed to event types that only the venue can choose.
+    a secret is shown only once. Unless `events` is None, subscribe it to `events`.
     """
     actor, line = f"key:{key.id}", key.lineage
     same = [e for e in list_active_endpoints(tx) if (e.url, e.lineage) == (url, line)]
@@ -322,8 +322,7 @@ def register_by_key(
             tx, is_echo_receiver, keyring, url, events or EVENT_TYPES, lineage=line, actor=actor
         )
     if events is not None:
-        extra = [name for name in same[0].events if name in EXTRA_TYPES]
-        choose_events(tx, same[0].id, (*events, *extra), actor=actor)
+        choose_events(tx, same[0].id, events, actor=actor)
     return get_endpoint(tx, same[0].id), None
 
 

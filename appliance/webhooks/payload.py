@@ -33,13 +33,15 @@ def event_body(
     delivery: DueDelivery, reservation: Reservation, venue: Venue, endpoint: Endpoint
 ) -> bytes:
     """Return a delivery's JSON body: the event with the reservation in its current state."""
+    tables = [{"id": id_, "name": name} for id_, name in reservation.tables]
     data: dict[str, Any] = {
         "serviceReservationId": reservation.id,
         "accessCode": reservation.access_code or reservation.issued_code,
         "status": reservation.status,
         "date": reservation.date,
         "slot": reservation.slot,
-        "table": {"id": reservation.table_id, "name": reservation.table_name},
+        "table": tables[0],
+        "tables": tables,
         "guests": reservation.guests,
         "customerFirstName": reservation.customer_first_name or "",
         "source": reservation.source,
@@ -48,6 +50,7 @@ def event_body(
     if endpoint.may_read_reference(reservation) and reservation.external_ref is not None:
         data["externalRef"] = reservation.external_ref
     data["checkedInAt"] = optional_instant(reservation.checked_in_at)
+    data["noShow"] = bool(reservation.no_show)
     data["createdAt"] = format_instant(reservation.created_at)
     data["updatedAt"] = format_instant(reservation.updated_at)
     return _body(delivery, data, venue)
@@ -68,13 +71,15 @@ def sample_body(reader: Reader, delivery: DueDelivery) -> bytes:
     guests = _SAMPLE_PARTY
     if table is not None:
         guests = max(table.capacity_min, min(guests, table.capacity_max))
+    place = {"id": table.id, "name": table.name} if table else _SAMPLE_TABLE
     data: dict[str, Any] = {
         "serviceReservationId": _SAMPLE_ID,
         "accessCode": "SVC-TEST",
         "status": event_type.partition(".")[2] if has_ended else "confirmed",
         "date": tonight.isoformat(),
         "slot": slot and slot.start,
-        "table": {"id": table.id, "name": table.name} if table else _SAMPLE_TABLE,
+        "table": place,
+        "tables": [place],
         "guests": guests,
         "customerFirstName": "Test",
         "source": "partner" if own else "platform",
@@ -83,7 +88,7 @@ def sample_body(reader: Reader, delivery: DueDelivery) -> bytes:
     if own:
         data["externalRef"] = "webhook-test"
     data["checkedInAt"] = instant if event_type == "reservation.checked_in" else None
-    data |= {"createdAt": instant, "updatedAt": instant}
+    data |= {"noShow": False, "createdAt": instant, "updatedAt": instant}
     return _body(delivery, data, venue)
 
 

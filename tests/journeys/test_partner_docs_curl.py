@@ -49,12 +49,20 @@ def test_every_command_of_the_guide_is_answered_as_it_says(partner):
     commands = re.findall(r'^curl "\$SERVICE_URL(?:.*\\\n)*.*$', text, re.MULTILINE)
     booking = re.search(r"```json\n(.*?)\n```", text, re.DOTALL)
     _, venue = partner.call("GET", "/v1/venue")
-    table = next(table for table in venue["tables"] if table["bookable"])
+    table, *others = (
+        table for table in venue["tables"]
+        if table["bookable"] and table["capacityMin"] <= 2 and table["capacityMax"] >= 3
+    )  # fmt: skip
     own = {"tableId": table["id"], "date": DATE, "guests": table["capacityMin"]}
     body = json.loads(booking[1]) | own
     (partner.folder / "body.json").write_text(json.dumps(body), "utf-8")
     _, endpoint = partner.call("POST", "/v1/webhooks", {"url": "https://partner.example/h"})
-    more = {"DAY": DATE, "SLOT": body["slot"], "ENDPOINT": endpoint["id"]}
+    made = {**body, "tableId": others[0]["id"], "idempotencyKey": "to-change"}
+    _, made = partner.call("POST", "/v1/reservations", made)
+    more = {
+        "DAY": DATE, "SLOT": body["slot"], "ENDPOINT": endpoint["id"], "TABLE": others[1]["id"],
+        "RESERVATION": made["serviceReservationId"],
+    }  # fmt: skip
 
     answered = [
         subprocess.run(
@@ -65,6 +73,6 @@ def test_every_command_of_the_guide_is_answered_as_it_says(partner):
         for command in commands
     ]  # fmt: skip
 
-    assert len(commands) == 8
-    assert [done.returncode for done in answered] == [0] * 8, [done.stdout for done in answered]
+    assert len(commands) == 10
+    assert [done.returncode for done in answered] == [0] * 10, [done.stdout for done in answered]
     assert json.loads(answered[2].stdout)["status"] == "confirmed"

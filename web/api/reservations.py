@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from aiohttp import web
 from msgspec import UNSET
@@ -15,17 +16,28 @@ from appliance.database.connection import Reader
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT, answer, parse_instant, read_object
 from appliance.reservations import model
-from appliance.reservations.change import cancel_own
+from appliance.reservations.change import Changed, cancel_own, change_own
 from appliance.reservations.create import Granted, reserve, settle_email
-from appliance.reservations.request import REFERENCE_MAX, Booking, parse_booking
+from appliance.reservations.email_queue import find_email
+from appliance.reservations.holds import open_hold, release_hold
+from appliance.reservations.request import (
+    REFERENCE_MAX,
+    Booking,
+    parse_booking,
+    parse_change,
+    parse_hold,
+)
 from appliance.reservations.rows import get_reservation
 from appliance.reservations.search import Wanted, page_found
 from appliance.venue.model import get_venue, parse_date
 from web.api.authentication import KEY
 from web.api.schemas import (
     Cancellation,
+    ChangedReservation,
     CreationResult,
+    Hold,
     Notifications,
+    ReleasedHold,
     Reservation,
     ReservationPage,
     TableName,
@@ -90,6 +102,43 @@ async def create_reservation(request: web.Request) -> web.Response:
     if granted.other_body:
         headers["Idempotency-Body-Mismatch"] = "true"
     return answer(body, headers=headers)
+
+
+async def change_reservation(request: web.Request) -> web.Response:
+    """Change a reservation of this key, or do nothing if the idempotency key was used before.
+
+    Raises NotFound for any other id, and the errors of a creation.
+    """
+    body, id_ = await read_object(request), read_id(request.match_info["id"])
+    wanted, since = parse_change(body), parse_instant(body.get("ifUpdatedAt"), "ifUpdatedAt")
+    services, key = request[SERVICES], request[KEY]
+    async with services.idempotency_locks.setdefault((id_, wanted.idempotency_key), asyncio.Lock()):
+        database = services.environment.database
+        changed = await database.write(change_own, key, id_, wanted, since)
+        if changed.email_id is not None and not changed.replayed:
+            await services.email_worker.send_now(changed.email_id)
+        answered = database.peek(_read_changed, services.environment, changed, key.lineage)
+    headers = {"Idempotent-Replayed": "true"} if changed.replayed else {}
+    if changed.other_body:
+        headers["Idempotency-Body-Mismatch"] = "true"
+    return answer(answered, headers=headers)
+
+
+async def create_hold(request: web.Request) -> web.Response:
+    """Hold tables for a few minutes.
+
+    Raises the errors of a creation that concern the place, and TooManyHolds.
+    """
+    place, seconds = parse_hold(await read_object(request))
+    made = await request[ENVIRONMENT].database.write(open_hold, request[KEY], place, seconds)
+    return answer(Hold(hold_id=made.id, expires_at=format_instant(made.expires_at)), 201)
+
+
+async def delete_hold(request: web.Request) -> web.Response:
+    """Release a hold. Raises NotFound if it is over or was made with another line of keys."""
+    hold_id = read_id(request.match_info["id"])
+    await request[ENVIRONMENT].database.write(release_hold, request[KEY], hold_id)
+    return answer(ReleasedHold(hold_id=hold_id, released=True))
 
 
 async def cancel_reservation(request: web.Request) -> web.Response:
@@ -168,14 +217,37 @@ def _list_item(
     own = reservation.lineage == lineage
     return Reservation.of(
         reservation,
-        table=TableName(id=reservation.table_id, name=reservation.table_name),
+        **_tables(reservation),
         checked_in_at=optional_instant(reservation.checked_in_at),
+        no_show=bool(reservation.no_show),
         created_at=format_instant(reservation.created_at),
         updated_at=format_instant(reservation.updated_at),
         created_by_this_key=own,
         external_ref=(own and reservation.external_ref) or UNSET,
         customer_email=reservation.customer_email if shows_contacts else UNSET,
         customer_phone=reservation.customer_phone if shows_contacts else UNSET,
+    )
+
+
+def _tables(reservation: model.Reservation) -> dict[str, Any]:
+    tables = [TableName(id=id_, name=name) for id_, name in reservation.tables]
+    return {"table": tables[0], "tables": tables}
+
+
+def _read_changed(
+    reader: Reader, environment: Environment, changed: Changed, lineage: str
+) -> ChangedReservation:
+    found = changed.reservation
+    keyring, links = environment.keyring, environment.links
+    email = changed.email_id and find_email(reader, changed.email_id)
+    sent = "skipped" if not email else "sent" if email.state in {"sent", "kept"} else "failed"
+    item = _read_one(reader, found.id, lineage)
+    return ChangedReservation.of(
+        item,
+        service_reservation_id=found.id,
+        guest_access_url=links.access(keyring.access_token(found.id)),
+        claim_url=links.claim(keyring.claim_token(found.id)),
+        notifications=Notifications(email=sent, sms="skipped"),
     )
 
 

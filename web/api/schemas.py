@@ -152,10 +152,12 @@ class Reservation(Answer):
     date: VenueDate
     slot: SlotTime | None
     table: TableName
+    tables: list[TableName]
     guests: Positive
     customer_first_name: str | None
     source: Source
     checked_in_at: Instant | None
+    no_show: bool
     created_at: Instant
     updated_at: Instant
     created_by_this_key: bool
@@ -187,6 +189,23 @@ class CreationResult(Answer):
     notifications: Notifications
 
 
+class ChangedReservation(Reservation, kw_only=True):
+    service_reservation_id: Uuid
+    guest_access_url: Uri
+    claim_url: Uri
+    notifications: Notifications
+
+
+class Hold(Answer):
+    hold_id: Uuid
+    expires_at: Instant
+
+
+class ReleasedHold(Answer):
+    hold_id: Uuid
+    released: Annotated[bool, _json(const=True)]
+
+
 class Cancellation(Answer):
     service_reservation_id: Uuid
     status: Annotated[str, _json(const="cancelled")]
@@ -213,6 +232,7 @@ class NewWebhookEndpoint(EndpointFields):
 class WebhookEndpointList(Answer):
     items: list[WebhookEndpoint]
     events: tuple[DeliveredEventType, ...]
+    optional_events: tuple[DeliveredEventType, ...]
 
 
 class DeactivatedWebhookEndpoint(Answer):
@@ -259,12 +279,14 @@ class EventReservation(Answer, kw_only=True):
     date: VenueDate
     slot: SlotTime | None
     table: TableName
+    tables: list[TableName]
     guests: Positive
     customer_first_name: str
     source: Source
     created_by_this_key: bool
     external_ref: str | UnsetType = UNSET
     checked_in_at: Instant | None
+    no_show: bool
     venue: VenueName
     created_at: Instant | UnsetType = UNSET
     updated_at: Instant | UnsetType = UNSET

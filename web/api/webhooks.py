@@ -15,15 +15,14 @@ from appliance.http.request import (
     read_object,
     recheck_authorisation,
 )
-from appliance.outbox import EVENT_TYPES
+from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
+from appliance.reservations.request import check_members
 from appliance.webhooks import delivery_log, endpoints
 from appliance.webhooks.deliveries import STATES
 from web.api import schemas
 from web.api.authentication import KEY
 from web.api.schemas import read_id, read_query
 from web.middleware import SERVICES
-
-_NAME_SHOWN = 40
 
 
 async def list_webhooks(request: web.Request) -> web.Response:
@@ -40,7 +39,9 @@ async def list_webhooks(request: web.Request) -> web.Response:
         for endpoint in found
         if active is None or endpoint.active == (active == "true")
     ]
-    return answer(schemas.WebhookEndpointList(items=items, events=EVENT_TYPES))
+    return answer(
+        schemas.WebhookEndpointList(items=items, events=EVENT_TYPES, optional_events=EXTRA_TYPES)
+    )
 
 
 async def create_webhook(request: web.Request) -> web.Response:
@@ -151,17 +152,10 @@ def _own_endpoint_id(request: web.Request) -> str:
 async def _read_order(request: web.Request, *allowed: str) -> dict[str, Any]:
     """Return the optional body of a call that sends something.
 
-    Raises ValidationError for a member that is not in `allowed`: if a misspelt member were ignored,
-    the call would send to everybody.
+    Raises ValidationError for a member that is not in `allowed`.
     """
     body = await read_object(request, optional=True)
-    for name in body:
-        if name not in allowed:
-            raise field_invalid(
-                name[:_NAME_SHOWN],
-                "unknown member; expected: {allowed}.",
-                allowed=", ".join(allowed),
-            )
+    check_members(body, allowed)
     return body
 
 

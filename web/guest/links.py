@@ -12,6 +12,7 @@ from appliance.database.connection import Reader
 from appliance.door.guest_pass import pass_text
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT, cookie_name, read_cookie
+from appliance.reservations.holds import get_seat
 from appliance.reservations.model import (
     OPEN_STATUSES,
     Reservation,
@@ -26,7 +27,7 @@ from appliance.reservations.rows import (
     is_claimed,
     list_claimed,
 )
-from appliance.venue.model import Table, Venue, find_table, find_tonight, find_zone, get_venue
+from appliance.venue.model import Table, Venue, find_tonight, find_zone, get_venue
 from web.guest.responses import PARTNERS_LANGUAGE, DeadLink
 from web.middleware import SECURE
 
@@ -138,8 +139,7 @@ def _open(
     If `device_hash` is given, also return None if that browser has not stored the reservation.
     """
     reservation = find_reservation(reader, reservation_id)
-    table = find_table(reader, reservation.table_id) if reservation else None
-    if reservation is None or table is None:
+    if reservation is None:
         return None
     if device_hash is not None and not is_claimed(reader, device_hash, reservation_id):
         return None
@@ -152,7 +152,7 @@ def _open(
     access_token = keyring.access_token(reservation_id)
     return OpenedLink(
         reservation=reservation,
-        table=table,
+        table=get_seat(reader, reservation),
         venue=get_venue(reader),
         hours=hours_of(reader, reservation),
         zone=find_zone(reader),

@@ -276,7 +276,7 @@ async def create_endpoint(request: web.Request, form: Form) -> web.Response:
     environment, dispatcher = request[ENVIRONMENT], request[SERVICES].dispatcher
     url = await dispatcher.check_url(form.text("url", _URL_MAX))
     recheck_authorisation(request)  # access may have been revoked during the DNS lookup
-    events = parse_event_types(form.all("event"), _EVENT_TYPES)
+    events = parse_event_types(form.all("event"))
     endpoint, secret = await write_as_staff(
         request, register_with_room, dispatcher.is_echo_receiver, environment.keyring, url, events
     )
@@ -328,7 +328,7 @@ async def activate_one(request: web.Request, _form: Form) -> web.Response:
 
 async def choose_for_one(request: web.Request, form: Form) -> web.Response:
     """`POST …/events`: set the event types that an endpoint receives."""
-    endpoint_id, events = id_of(request), parse_event_types(form.all("event"), _EVENT_TYPES)
+    endpoint_id, events = id_of(request), parse_event_types(form.all("event"))
     seen = form.text("seen")
     await write_as_staff(request, _as_seen, endpoint_id, seen, choose_events, endpoint_id, events)
     return _to_endpoint(request, "endpoint-events-chosen")

@@ -22,20 +22,21 @@ from appliance.reservations.change import (
     move_to_table,
     reissue_pass,
 )
+from appliance.reservations.holds import get_seat, is_held
+from appliance.reservations.model import evening_is_over, has_started
 from appliance.reservations.payments import AMOUNT_MAX, record_payment, void_payment
 from appliance.reservations.request import parse_uuid
 from appliance.reservations.rows import (
     count_other_bodies,
     find_erasure_request,
     get_reservation,
-    is_held,
     list_history,
     list_payments,
     staff_names,
     sum_payments,
 )
 from appliance.staff.audit_log import record_audit
-from appliance.venue.model import find_table, find_tonight, get_venue, list_tables
+from appliance.venue.model import find_tonight, get_venue, list_tables
 from web.portal.cookies import LIVE
 from web.portal.forms import FORM, Form
 from web.portal.guard import actor_of, id_of, staff_of, write_as_staff
@@ -49,6 +50,7 @@ from web.portal.reservation_form import (
 from web.portal.responses import (
     REFUSED,
     Declined,
+    clock_formatter,
     download_headers,
     language_of,
     portal_page,
@@ -79,6 +81,7 @@ async def show_reservation(request: web.Request) -> web.Response:
         "names": await request[LIVE].database.read(staff_names),
         "isolate": isolate,
         "statuses": STATUS_WORDS,
+        "clock": clock_formatter(request),
         "token": environment.database.tokens.new_link_secret(),
         "rejected": request.path.rpartition("/")[2] if REFUSED in request else "",
         # Staff may send the form again with a reason or a confirmation.
@@ -100,8 +103,7 @@ def _read(reader: Reader, reservation_id: str) -> dict[str, Any]:
     return {
         "reservation": r,
         "venue": get_venue(reader),
-        "table": find_table(reader, r.table_id),
-        "tables": {table.id: table.number for table in tables},
+        "table": get_seat(reader, r),
         "movable": free,
         "one_fits": any(table.seats(r.guests) for table in free),
         "history": list_history(reader, reservation_id),
@@ -112,6 +114,10 @@ def _read(reader: Reader, reservation_id: str) -> dict[str, Any]:
         "erasure_asked": find_erasure_request(reader, reservation_id),
         "names_guest": any((r.customer_name, r.customer_email, r.customer_phone, r.notes)),
         "is_open": r.status in _OPEN,
+        "may_be_no_show": r.status in _OPEN - {"requested"} and has_started(reader, r),
+        "may_take_back": r.is_gone
+        and not evening_is_over(reader, r)
+        and {table.id for table in free}.issuperset(r.table_ids),
     }
 
 

@@ -22,11 +22,11 @@ from appliance.reservations.rows import (
 )
 from appliance.reservations.search import Order, Wanted, list_found, page_found
 from appliance.staff.audit_log import record_audit
-from appliance.venue.model import find_tonight, get_venue, list_tables, parse_date
+from appliance.venue.model import find_tonight, get_venue, list_tables, parse_date, seat_together
 from web.portal.forms import Form, number_parameter
 from web.portal.guard import actor_of
 from web.portal.reservation_form import SOURCE_WORDS, STATUS_WORDS
-from web.portal.responses import REFUSED, language_of, portal_page, send_file
+from web.portal.responses import REFUSED, clock_formatter, language_of, portal_page, send_file
 
 _PAGE = 50
 _TEXT_MAX = 200
@@ -59,6 +59,7 @@ async def show_list(request: web.Request) -> web.Response:
         "year": tonight.year,
         "statuses": STATUS_WORDS,
         "sources": SOURCES,
+        "clock": clock_formatter(request),
     }
     return portal_page(request, "portal/reservations/list.html", values)
 
@@ -109,7 +110,6 @@ def _read(reader: Reader, wanted: Wanted, page: int, tonight: str) -> dict[str, 
         "waiting": waiting,
         "waiting_total": waiting_total,
         "erasures": [get_reservation(reader, id_) for id_, _ in list_erasure_requests(reader)],
-        "numbers": {table.id: table.number for table in list_tables(reader)},
     }
 
 
@@ -126,15 +126,15 @@ async def export_list(request: web.Request) -> web.StreamResponse:
     at_table = {table.id: table for table in tables}
 
     def line(r: Reservation, paid: int) -> bytes:
-        table = at_table.get(r.table_id)
+        table = seat_together([at_table[id_] for id_ in r.table_ids])
         cells = (
-            r.date, r.slot, table.number if table else r.table_name, r.customer_name,
+            r.date, r.slot, r.table_number, r.customer_name,
             write_phone_cell(r.customer_phone, r.phone_numbers), r.customer_email,
             r.guests, r.arrived,
-            language.gettext(STATUS_WORDS[r.status]), language.gettext(SOURCE_WORDS[r.source]),
-            r.access_code, r.external_ref, r.notes, "VIP" if r.vip else None, paid,
-            table.minimum_spend if table else None, venue.currency, time_text(r.created_at),
-            time_text(r.checked_in_at), r.id,
+            language.gettext(STATUS_WORDS[r.shown_status]),
+            language.gettext(SOURCE_WORDS[r.source]), r.access_code, r.external_ref, r.notes,
+            "VIP" if r.vip else None, paid, table.minimum_spend, venue.currency,
+            time_text(r.created_at), time_text(r.checked_in_at), time_text(r.left_at), r.id,
         )  # fmt: skip
         return write_cells(map(write_cell, cells)) + b"\r\n"
 
@@ -163,5 +163,5 @@ def _columns(language: Language) -> list[str]:
         _("Date"), _("Slot"), _("Table"), _("Name"), _("Phone"), _("Email"), _("Guests"),
         _("Arrived"), _("Status"), _("Source"), _("Code"), _("Partner’s reference"),
         _("Notes"), _("VIP"), _("Paid"), _("Minimum spend"), _("Currency"), _("Created"),
-        _("Checked in at"), _("Identifier"),
+        _("Checked in at"), _("Left at"), _("Identifier"),
     ]  # fmt: skip

@@ -17,6 +17,7 @@ from web.routes import PARTNER_ROUTE_TABLE
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
 RECEIVER = {"url": "https://127.0.0.1:9009/hook"}  # no server listens there
+HOLD = {"tableIds": [table_id("T1")], "date": TONIGHT, "slot": "19:30", "guests": 2, "seconds": 60}
 ROUTES = {route.operation_id: route for route in PARTNER_ROUTE_TABLE}
 Before = Callable[[Running], Awaitable[str | None]]
 
@@ -28,6 +29,29 @@ async def nothing(_running: Running) -> None:
 async def booked(running: Running) -> str:
     _, body, _ = await running.call("POST", "/v1/reservations", json=a_body())
     return body["serviceReservationId"]
+
+
+async def booked_and_inactive(running: Running) -> str:
+    reservation_id = await booked(running)
+    await inactive(running)
+    return reservation_id
+
+
+async def booked_twice(running: Running) -> str:
+    body = a_body(tableId=table_id("T2"), idempotencyKey="other")
+    await running.call("POST", "/v1/reservations", json=body)
+    return await booked(running)
+
+
+async def held(running: Running) -> str:
+    _, body, _ = await running.call("POST", "/v1/holds", json=HOLD)
+    return body["holdId"]
+
+
+async def twenty_held(running: Running) -> None:
+    for day in range(1, 21):
+        body = HOLD | {"date": f"2026-12-{day:02d}"}
+        await running.call("POST", "/v1/holds", json=body)
 
 
 async def booked_with_reference_and_mail(running: Running) -> None:
@@ -96,6 +120,19 @@ def create(code: str, status: int = 400, before: Before = nothing, **changes: An
     return Case("createReservation", status, code, body=a_body(**changes), before=before)
 
 
+def change(**changes: Any) -> dict[str, Any]:
+    body = {"idempotencyKey": "change-1", **changes}
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def refused(code: str, status: int = 400, before: Before = booked, **changes: Any) -> Case:
+    return Case("changeReservation", status, code, body=change(**changes), before=before)
+
+
+def hold(status: int, code: str | None = None, before: Before = nothing, **changes: Any) -> Case:
+    return Case("createHold", status, code, body=HOLD | changes, before=before)
+
+
 CASES = [
     Case("getVenue", 200),
     Case("getVenue", 200, before=prepaid),
@@ -130,6 +167,45 @@ CASES = [
     create("VENUE_INACTIVE", 409, inactive),
     create("TABLE_NOT_BOOKABLE", 409, tableId=table_id("T6")),
     create("TABLE_TAKEN", 409, booked, idempotencyKey="another"),
+    create("HOLD_EXPIRED", 409, holdId=NOBODY),
+    Case("changeReservation", 200, body=change(slot="22:00", guests=3), before=booked),
+    Case(
+        "changeReservation",
+        200,
+        body=change(additionalTableIds=[table_id("T2")], guests=4),
+        before=booked,
+    ),
+    Case("changeReservation", 404, "NOT_FOUND", body=change()),
+    refused("INVALID_DATE", date="2026-11-20"),
+    refused("INVALID_SLOT", slot="12:00"),
+    refused("INVALID_TABLE", tableId="T1"),
+    refused("INVALID_GUESTS", guests=4.5),
+    refused("GUESTS_OUT_OF_RANGE", guests=5),
+    refused("CUSTOMER_NAME_REQUIRED", customer={"phone": "0600000001"}),
+    refused("CUSTOMER_CONTACT_REQUIRED", customer={"name": "Salma"}),
+    refused("INVALID_EMAIL", customer={"name": "Salma", "email": "salma@"}),
+    refused("IDEMPOTENCY_KEY_REQUIRED", idempotencyKey=None),
+    refused("VALIDATION_ERROR", guest=3),
+    refused("TABLE_NOT_FOUND", 404, tableId=NOBODY),
+    refused("VENUE_INACTIVE", 409, booked_and_inactive, slot="22:00"),
+    refused("TABLE_NOT_BOOKABLE", 409, tableId=table_id("T6")),
+    refused("TABLE_TAKEN", 409, booked_twice, tableId=table_id("T2")),
+    refused("NOT_CHANGEABLE", 409, cancelled, guests=3),
+    refused("CHANGED", 409, guests=3, ifUpdatedAt="2026-11-21T18:00:00Z"),
+    hold(201),
+    hold(400, "INVALID_DATE", date="2026-11-20"),
+    hold(400, "INVALID_SLOT", slot="12:00"),
+    hold(400, "INVALID_TABLE", tableIds=["T1"]),
+    hold(400, "INVALID_GUESTS", guests=0),
+    hold(400, "GUESTS_OUT_OF_RANGE", guests=5),
+    hold(400, "VALIDATION_ERROR", seconds=601),
+    hold(404, "TABLE_NOT_FOUND", tableIds=[NOBODY]),
+    hold(409, "VENUE_INACTIVE", inactive),
+    hold(409, "TABLE_NOT_BOOKABLE", tableIds=[table_id("T6")]),
+    hold(409, "TABLE_TAKEN", booked),
+    hold(409, "TOO_MANY_HOLDS", twenty_held),
+    Case("deleteHold", 200, before=held),
+    Case("deleteHold", 404, "NOT_FOUND"),
     Case("cancelReservation", 200, before=booked),
     Case("cancelReservation", 200, before=cancelled),
     Case("cancelReservation", 400, "VALIDATION_ERROR", query={"notifyCustomer": "no"}),
@@ -159,7 +235,7 @@ CASES = [
     Case("replayWebhook", 404, "NOT_FOUND"),
     Case("replayWebhook", 409, "ENDPOINT_INACTIVE", before=deactivated),
 ]
-BODIES = [route.operation_id for route in PARTNER_ROUTE_TABLE if route.method == "POST"]
+BODIES = [route.operation_id for route in PARTNER_ROUTE_TABLE if route.method in {"POST", "PATCH"}]
 OF_EVERY_OPERATION = {
     (401, "UNAUTHORIZED"),
     (401, "KEY_REVOKED"),

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.reservations.rows import Hold
+from appliance.reservations.holds import Hold
 from appliance.reservations.search import find_availability
 from appliance.venue.model import Slot, Table, interval
 

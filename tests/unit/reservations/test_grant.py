@@ -25,7 +25,8 @@ from appliance.core.tokens import Tokens
 from appliance.database.connection import Transaction
 from appliance.reservations.change import cancel
 from appliance.reservations.create import grant
-from appliance.reservations.rows import get_reservation, list_holds
+from appliance.reservations.holds import list_holds
+from appliance.reservations.rows import get_reservation
 from tests.builders import TONIGHT, a_booking, table_id
 from tests.clocks import StoppedClock
 from tests.conftest import opened_box
