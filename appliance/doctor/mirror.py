@@ -62,7 +62,7 @@ TROUBLES: Mapping[str, tuple[str, str]] = {
 
 
 def mirror(context: CheckContext) -> Check:
-    """Check that the mirror is filled, if there is one. It is never a failure: no venue needs it."""
+    """Check that the mirror is filled. It never fails: no evening depends on it."""
     url = context.known_settings().mirror.url
     if not url:
         raise NotExamined

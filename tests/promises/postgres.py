@@ -69,9 +69,13 @@ class Postgres:
 
     def kill(self):
         """Kill all its processes at once, as a power cut does."""
-        self.hang()  # so that it starts no further process meanwhile
-        self._signal_all(signal.SIGKILL)
+        killed = self.hang()  # so that it starts no further process meanwhile
+        for pid in (self._main_process(), *killed):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self.process.wait()
+        while any(is_running(pid) for pid in killed):  # they still have its memory
+            time.sleep(0.01)
         (self.cluster / "postmaster.pid").unlink(missing_ok=True)
 
     def stop(self):
@@ -81,8 +85,8 @@ class Postgres:
             self.process.wait(PATIENCE)
 
     def hang(self):
-        """Stop all its processes, so that it neither answers nor hangs up."""
-        self._signal_all(signal.SIGSTOP)
+        """Stop all its processes, so that it neither answers nor hangs up; return their ids."""
+        return self._signal_all(signal.SIGSTOP)
 
     def wake(self):
         """Let it go on."""
@@ -95,13 +99,15 @@ class Postgres:
         for pid in map(int, children):
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
+        return [int(child) for child in children]
 
     def _main_process(self):
         return int((self.cluster / "postmaster.pid").read_text("ascii").split()[0])
 
     def _ask(self, database, sql):
         return subprocess.run(
-            ["psql", "-XAtq", "-h", self.folder, "-U", self._user, "-c", sql, database],
+            ["psql", "-XAtq", "-h", self.folder, "-p", self.settings.get("port", "5432"),
+             "-U", self._user, "-c", sql, database],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
 
@@ -110,3 +116,11 @@ class Postgres:
             [*self._become, PROGRAMS / program, *argv], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
+
+
+def is_running(pid):
+    """Whether the process has not ended, though nobody may have asked for its status."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
