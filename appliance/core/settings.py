@@ -86,7 +86,7 @@ def _is_mirror_or_empty(text: str) -> bool:
     except ValueError:
         return False
     has_place = bool(url.netloc.rpartition("@")[2] or options.get("host")) and len(url.path) > 1
-    is_plain = text.isprintable() and not url.fragment and "/" not in url.netloc
+    is_plain = text.isprintable() and not url.fragment and "@" not in url.path
     is_whole = url.scheme in {"postgresql", "postgres"} and has_place and is_plain
     return not text or (is_whole and options.get("sslmode", SSL_MODES[0]) in SSL_MODES)
 

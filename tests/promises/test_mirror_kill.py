@@ -21,7 +21,7 @@ from tests.promises.postgres import Postgres
 from tests.soak.scale import FULL, Progress, tell
 
 BOXES, CHANGES, KILLS = (20, 50_000, 100) if FULL else (3, 2_000, 6)
-SECONDS = 2400.0 if FULL else 120.0
+SECONDS = 1150.0 if FULL else 120.0
 
 
 @pytest.mark.slow
