@@ -7,17 +7,19 @@ What that user leaves in the directory, such as a link, must give nothing of roo
 import argparse
 import contextlib
 import importlib
+import io
 import os
 import pkgutil
 import pwd
 import shutil
+import tarfile
 import tempfile
 from pathlib import Path
 
+import pyrage
 import pytest
 
 import appliance
-from appliance.backup.archive import SealedReader, read_archive
 from appliance.backup.recovery_key import find_recovery_key
 from appliance.core.data_directory import DataDirectory
 from tests.unit.commands.open_folders import let_everybody_enter
@@ -32,18 +34,10 @@ COMMANDS = {
     "serve": ["--host", "192.0.2.1"], "init": ["--venue", VENUE], "venue apply": [VENUE],
     "key create": [*LIVE, "--name", "N"], "key list": [], "key revoke": ["N"],
     "terminal create": [*LIVE, "--name", "N"], "terminal pair": [*LIVE, "--name", "N"],
-    "terminal list": [], "terminal revoke": ["N"],
-    "staff create": ["--name", "N", "--role", "owner"], "staff list": [], "staff reset": ["N"],
-    "staff disable": ["N"], "staff remove-second-step": ["N"],
-    "guest export": [*LIVE, "--email", "a@b.example"],
-    "guest erase": [*LIVE, "--email", "a@b.example"], "endpoint list": [], "endpoint roll": ["N"],
-    "endpoint revoke-old-secret": ["N"], "endpoint activate": ["N"], "endpoint deactivate": ["N"],
-    "endpoint trust": ["N", "--system"], "deliveries": [*LIVE],
-    "replay": [*LIVE, "--endpoint", "N"], "doctor": ["--fix"], "doorlog export": [*LIVE],
-    "tls show": [], "tls import": ["--cert", VENUE, "--key", VENUE],
-    "tls renew": [], "tls forget": [], "tls obtain": [],
-    "bridge": [], "backup": [],
-    "restore": [BACKUP, "--key", "N"], "verify": [BACKUP], "signing-key rotate": [*LIVE],
+    "staff create": ["--name", "N", "--role", "owner"], "staff reset": ["N"],
+    "deliveries": [*LIVE], "doctor": ["--fix"],
+    "tls import": ["--cert", VENUE, "--key", VENUE], "tls obtain": [], "bridge": [], "backup": [],
+    "restore": [BACKUP, "--key", "N"], "verify": [BACKUP],
     "version": [], "relay join": ["N"], "relay leave": [],
 }  # fmt: skip
 ROOTS_OWN = {"service install", "update"}  # tested in test_service.py and test_update.py
@@ -77,8 +71,8 @@ def names_in(data):
     """The names in the one backup that was made."""
     [made] = (data / "backups").iterdir()
     key = find_recovery_key(DataDirectory(data))
-    with made.open("rb") as file, tempfile.TemporaryDirectory() as folder:
-        return set(read_archive(SealedReader(file, key), Path(folder), lambda *_: None).files)
+    with tarfile.open(fileobj=io.BytesIO(pyrage.decrypt(made.read_bytes(), [key.identity]))) as tar:
+        return set(tar.getnames())
 
 
 def give(folder):
@@ -223,7 +217,6 @@ if os.geteuid() == 0:  # who is not root has no rights to give up
 
         assert (served["status"], served["touched"]) == (0, []), served
         assert kept_by_root(data) == []
-        assert (data / "log" / "venuebox.jsonl").stat().st_mode & 0o077 == 0
 
     def test_a_backup_that_root_alone_may_read_is_restored_for_nobody(data, open_folder, tmp_path):
         run_as_root(data, ["backup"])
@@ -275,8 +268,8 @@ if os.geteuid() == 0:  # who is not root has no rights to give up
 
     @pytest.mark.parametrize(
         "words",
-        ["key list", "key create --environment live --name Partner", "staff list", "doctor",
-         "backup", "backup kit", "tls show", "restore --latest", "serve --port 0"],
+        ["key list", "key create --environment live --name Partner", "doctor",
+         "backup", "backup kit", "restore --latest", "serve --port 0"],
     )  # fmt: skip
     def test_a_stranger_is_told_whose_box_it_is(strangers, words):
         with as_nobody():
