@@ -50,8 +50,8 @@ ROOMS = (
     "reservations/new?date=2026-11-01", "venue", "venue/slots", "venue/closings", "venue/rules",
     "door", "door/log", "door/keys", "integrations", "integrations/keys/new",
     "integrations/endpoints/new", "integrations/deliveries", "integrations/replay",
-    "integrations/warnings", "people", "people/log", "account", "box", "box?tab=settings", "box?tab=backups",
-    "box?tab=mail&provider=gmail", "box?tab=version",
+    "integrations/warnings", "people", "people/log", "account", "box",
+    "box?tab=settings", "box?tab=backups", "box?tab=mail&provider=gmail", "box?tab=version",
     "box/address",
 )  # fmt: skip
 # What a GET answers that is no page: parts, feeds, downloads and redirects
