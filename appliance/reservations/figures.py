@@ -51,7 +51,7 @@ def count_figures(reader: Reader, day: date) -> Figures:
     found = list_evening(reader, day.isoformat())
     held = [r for r in found if r.holds]
     arrivals = _read_arrivals(reader, day)
-    payments = dict(reader.rows(_PAYMENTS, {"date": day.isoformat()}))
+    payments: dict[str, int] = dict(reader.rows(_PAYMENTS, {"date": day.isoformat()}))
     return Figures(
         date=day,
         expected=sum(r.guests for r in held),
@@ -121,7 +121,7 @@ def _by_source(
     reader: Reader, day: date, held: list[Reservation]
 ) -> tuple[tuple[str, int, int], ...]:
     """Return the reservations and covers of each source: a partner's name, `platform`, `manual`."""
-    names = dict(reader.rows(_PARTNERS, {"date": day.isoformat()}))
+    names: dict[str, str] = dict(reader.rows(_PARTNERS, {"date": day.isoformat()}))
     counted: Counter[str] = Counter()
     covers: Counter[str] = Counter()
     for r in held:

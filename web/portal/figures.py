@@ -17,8 +17,8 @@ _BAR, _HEIGHT = 24, 120
 async def show_figures(request: web.Request) -> web.Response:
     """`GET …/figures`: show the figures of `?date=` (default: tonight)."""
     database = request[ENVIRONMENT].database
-    day = date_parameter(request) or await database.read(find_tonight)
-    evenings = await database.read(compare_evenings, day)
+    tonight = await database.read(find_tonight)
+    evenings = await database.read(compare_evenings, date_parameter(request) or tonight)
     venue = await database.read(get_venue)
     values = {
         "now_": evenings[0],
