@@ -20,6 +20,7 @@ from appliance.core.files import acting_as, find_owner
 from appliance.core.settings import Settings, is_system_folder
 from appliance.environment import own_version
 from appliance.program import (
+    PLACE,
     current_program,
     find_program,
     is_built,
@@ -46,7 +47,9 @@ def add(commands: Commands) -> None:
     parser = add_command(group, "install", run, "write and enable the systemd unit", "--data")
     parser.add_argument("--user", metavar="U", default="venuebox", help="user that runs the box")
     parser.add_argument("--print", action="store_true", help="print the unit and change nothing")
-    add_command(group, "unpack", _unpack, "install the program beside the one in use (internal)")
+    parser = add_command(group, "unpack", _unpack, "install only the program, which is one file")
+    meaning = "create a folder for this version in DIR (default: %(default)s)"
+    parser.add_argument("place", nargs="?", type=Path, default=PLACE, metavar="DIR", help=meaning)
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
@@ -109,11 +112,11 @@ def _install_program(units: Mapping[str, str]) -> None:
     link_command()
 
 
-def _unpack(_arguments: argparse.Namespace, _console: Console) -> int:
-    """Unpack the one file for `venuebox update`, and print the folder."""
-    if not is_built() or is_installed() or os.geteuid() != 0:
-        raise OperatorError("only root and the one file can do this.")
-    print(unpack(own_version()))
+def _unpack(arguments: argparse.Namespace, _console: Console) -> int:
+    """Copy the program into a folder of its own and print the folder. No link is moved."""
+    if not is_built():
+        raise OperatorError("this program is not one file, so there is nothing to unpack.")
+    print(unpack(own_version(), arguments.place.absolute()))
     return 0
 
 

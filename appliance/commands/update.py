@@ -207,7 +207,7 @@ def update(
             print(manifest.notes)
         progress.note("backup", "making a backup")
         call([previous / "venuebox", "backup", "--data", data])
-        folder = Path(call([new, "service", "unpack"], TMPDIR=str(new.parent)))
+        folder = Path(call([new, "service", "unpack", place], TMPDIR=str(new.parent)))
     finally:
         new.unlink(missing_ok=True)
     program.switch(folder, place)
