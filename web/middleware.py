@@ -300,7 +300,7 @@ class FirstStart:
         lost, because it follows `#` and browsers keep this part of the URL. Raises NotSetUp for a
         request that cannot be redirected.
         """
-        self._is_closed = self._is_closed and self._database.peek(is_closed)
+        self._is_closed = self._is_closed and self._database.look_up(is_closed)
         if not self._is_closed:
             return None
         is_reading = request.method in _READING

@@ -210,24 +210,24 @@ class Reader:
         self, kind: Callable[..., T], sql: str, parameters: Mapping[str, Any] = _NOTHING
     ) -> T | None:
         """Return `kind(*columns)` for the first row, or None if there is no row."""
-        found = self.row(sql, parameters)
-        return None if found is None else kind(*found)
+        for found in self.rows(sql, parameters):
+            return kind(*found)
+        return None
 
 
 class Transaction(Reader):
     """Gives an action read and write access to the database, and a source of random tokens.
 
-    After the commit, `notices` are passed to the database's listeners. The SAVEPOINT is not opened
-    until the first change, because a read-only action needs none.
+    After the commit, `notices` are passed to the database's listeners.
     """
 
-    __slots__ = ("_has_savepoint", "_now", "notices", "tokens")
+    __slots__ = ("_has_savepoint", "_now", "_wants_savepoint", "notices", "tokens")
 
     def __init__(
         self, connection: apsw.Connection, clock: Clock, zones: ZoneDatabase, tokens: Tokens
     ) -> None:
         super().__init__(connection, clock, zones)
-        self._has_savepoint = False
+        self._wants_savepoint = self._has_savepoint = False
         self._now = clock.now()
         self.tokens = tokens
         self.notices: list[object] = []
@@ -239,18 +239,20 @@ class Transaction(Reader):
 
     def execute(self, sql: str, parameters: Mapping[str, Any] = _NOTHING) -> int:
         """Run a statement. Returns the number of rows it changed."""
-        self._save()
+        if self._wants_savepoint:
+            self._save()
         self.connection.execute(sql, parameters)
         return self.connection.changes()
 
     def execute_each(self, sql: str, rows: Iterable[Mapping[str, Any] | Sequence[Any]]) -> None:
         """Run a statement once for each row of parameters, which may be named or positional."""
-        self._save()
+        if self._wants_savepoint:
+            self._save()
         self.connection.executemany(sql, rows)
 
     def rows(self, sql: str, parameters: Mapping[str, Any] = _NOTHING) -> Iterator[Row]:
         """Return the rows of a query, or of a statement with RETURNING."""
-        if not sql.lstrip().startswith("SELECT"):
+        if self._wants_savepoint and not sql.lstrip().startswith("SELECT"):
             self._save()
         return self.connection.execute(sql, parameters)
 
@@ -259,7 +261,8 @@ class Transaction(Reader):
 
         Column names become part of the SQL, so they must never come from user input.
         """
-        self._save()
+        if self._wants_savepoint:
+            self._save()
         self.connection.execute(_insert_statement(table, tuple(values)), tuple(values.values()))
         return self.connection.last_insert_rowid()
 
@@ -269,8 +272,15 @@ class Transaction(Reader):
         sql = f"UPDATE {table} SET {changes} WHERE id = :id_"  # noqa: S608
         self.execute(sql, {**values, "id_": id_})
 
+    def share(self) -> None:
+        """Let `undo` roll back this action alone, because others are in the same transaction.
+
+        The SAVEPOINT is not opened until the first change, because a read-only action needs none.
+        """
+        self._wants_savepoint = True
+
     def undo(self) -> None:
-        """Roll back all changes that this action made."""
+        """Roll back all changes that this action made, if it shares the transaction."""
         if self._has_savepoint:
             self.connection.execute("ROLLBACK TO action")
             self.connection.execute("RELEASE action")
@@ -285,7 +295,5 @@ class Transaction(Reader):
         return self.tokens.new_id(self._now)
 
     def _save(self) -> None:
-        """Open the SAVEPOINT before the first change."""
-        if not self._has_savepoint:
-            self.connection.execute("SAVEPOINT action")
-            self._has_savepoint = True
+        self.connection.execute("SAVEPOINT action")
+        self._wants_savepoint, self._has_savepoint = False, True

@@ -69,9 +69,7 @@ async def test_a_lone_action_is_committed_in_the_loop_only_while_the_disk_is_fas
         lambda: bool(threads.append(threading.current_thread().name))
     )
     monkeypatch.setattr(writer_module, "_FAST_SECONDS", math.inf)
-    for number in range(writer_module._FAST_COMMITS + 1):
-        await database.write(note, f"{number}")
-    assert threads[:-1] == ["writer"] * writer_module._FAST_COMMITS
+    await database.write(note, "Fast")
     assert threads[-1] == threading.main_thread().name
 
     await asyncio.gather(*(database.write(note, name) for name in ("Left", "Right")))
@@ -79,8 +77,7 @@ async def test_a_lone_action_is_committed_in_the_loop_only_while_the_disk_is_fas
 
     monkeypatch.setattr(writer_module, "_FAST_SECONDS", 0.0)
     await database.write(note, "Slow")
-    await database.write(note, "Slower")
-    assert threads[-2:] == [threading.main_thread().name, "writer"]
+    assert threads[-1] == "writer"
 
 
 async def test_a_full_queue_is_refused_at_once(database: Database, monkeypatch):
