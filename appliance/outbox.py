@@ -1,8 +1,9 @@
 """The transactional outbox: events with their deliveries, and notices published after commit."""
 
 import json
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from appliance.database.connection import Transaction
 
@@ -18,8 +19,7 @@ EVENT_TYPES = (
 EXTRA_TYPES = ("reservation.updated", "reservation.checkin_reverted")
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveriesQueued:
+class DeliveriesQueued(Struct, frozen=True):
     """A notice, published after a commit, that these endpoints have new deliveries."""
 
     endpoint_ids: tuple[str, ...]
@@ -55,55 +55,47 @@ def queue_event(
     return delivery_ids
 
 
-@dataclass(frozen=True, slots=True)
-class ReservationChanged:
+class ReservationChanged(Struct, frozen=True):
     """A reservation was created or changed. `moved` is True if it is for another evening now."""
 
     reservation_id: str
     moved: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class HoldsChanged:
+class HoldsChanged(Struct, frozen=True):
     """A hold without a reservation was made or released."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConflictChanged:
+class ConflictChanged(Struct, frozen=True):
     """A door conflict was found or acknowledged."""
 
     conflict_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class VenueChanged:
+class VenueChanged(Struct, frozen=True):
     """The venue's name or rules may have changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class SigningKeyChanged:
+class SigningKeyChanged(Struct, frozen=True):
     """Guest passes are signed with a new key.
 
     Terminals must receive the key before they can check the new passes.
     """
 
 
-@dataclass(frozen=True, slots=True)
-class TerminalGone:
+class TerminalGone(Struct, frozen=True):
     """A terminal was revoked."""
 
     terminal_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class TerminalEdited:
+class TerminalEdited(Struct, frozen=True):
     """A terminal's name or role has changed."""
 
     terminal_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class SessionEnded:
+class SessionEnded(Struct, frozen=True):
     """A staff session has ended."""
 
     session_id: str

@@ -2,8 +2,11 @@
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from appliance.api_keys import ApiKey
 from appliance.clock import HOUR_MS
@@ -114,8 +117,7 @@ def list_mismatches(reader: Reader) -> list[Mismatch]:
     return [Mismatch(*row) for row in reader.rows(sql, {"limit": SHOWN})]
 
 
-@dataclass(frozen=True, slots=True)
-class Granted:
+class Granted(Struct, frozen=True):
     """The outcome of a booking request.
 
     `email_id` is the id of the confirmation email, or None if there is none. The caller tries to

@@ -3,11 +3,11 @@
 import asyncio
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from appliance.api_keys import ApiKey
 from appliance.clock import format_instant, optional_instant
