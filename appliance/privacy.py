@@ -40,7 +40,7 @@ from appliance.venue.model import get_venue
 from appliance.webhooks.delivery_log import erase_deliveries_of
 
 # Members of a history entry's detail that are not erased. They hold numbers, column names or ids.
-_IMPERSONAL = {"changed", "guests", "people", "amount", "from", "to"}
+_IMPERSONAL = {"changed", "guests", "people", "amount", "from", "to", "status"}
 _ERASE = (
     """UPDATE email
        SET recipient = NULL,
@@ -299,6 +299,7 @@ def _reservation(reader: Reader, reservation_id: str) -> Json:
         "cancelledAt": optional_instant(found.cancelled_at),
         "checkedInAt": optional_instant(found.checked_in_at),
         "lateSince": optional_instant(found.late_at),
+        "leftAt": optional_instant(found.left_at), "noShow": bool(found.no_show),
         "linkExpiresAt": format_instant(found.link_expires_at),
         "history": [
             {"at": format_instant(entry.at), "what": entry.what, "by": entry.actor.split(":")[0],

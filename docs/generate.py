@@ -298,10 +298,9 @@ def purpose(handler: Any) -> str:
 
 def describe_metrics(box: Box) -> str:
     rows = []
-    for family in collect(box, {each.name: {} for each in box.environments}, 0):
-        name = f"{family.name}_total" if family.type == "counter" else family.name
-        labels = ", ".join(code(label) for label in getattr(family, "_labelnames", ()))
-        rows.append((code(name), family.type, labels, plain(sentence(family.documentation))))
+    for metric in collect(box, {each.name: {} for each in box.environments}, 0):
+        labels = ", ".join(code(label) for label in metric.labels)
+        rows.append((code(metric.name), metric.kind, labels, plain(sentence(metric.meaning))))
     return page(
         "Metrics",
         "`GET /metrics` returns the metrics in the Prometheus text format. It requires an owner "

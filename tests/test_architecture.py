@@ -1,6 +1,9 @@
 """Imports point one way: every statement counts, in functions and under TYPE_CHECKING too."""
 
 import ast
+import re
+import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -78,6 +81,16 @@ def test_the_name_web_always_means_the_library():
 
 def test_no_other_sqlite_library_is_imported_beside_apsw():
     assert other_sqlites(ROOT) == []
+
+
+def test_every_library_that_is_imported_is_declared_and_no_other_is():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    names = {re.split(r"[<>=]", each)[0] for each in project["dependencies"]}
+    other_names = {"phonenumbers": "phonenumberslite", "serial": "pyserial"}
+    imported = {top(each.imported) for each in _imports_of_project()}
+    libraries = imported - sys.stdlib_module_names - {*PACKAGES, "_typeshed"}
+
+    assert {other_names.get(library, library) for library in libraries} == names
 
 
 def test_packaging_never_shadows_the_library_of_that_name():

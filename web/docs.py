@@ -7,6 +7,7 @@ import hashlib
 import json
 from datetime import timedelta
 from functools import cache, lru_cache
+from html import escape
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ from urllib.parse import urlsplit
 
 import msgspec.json
 from aiohttp import web
-from markupsafe import Markup
 
 from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT, claims_https
@@ -29,15 +29,14 @@ from appliance.venue.model import (
 )
 from web.api.openapi import ExampleBooking, build_document, describe_servers
 from web.portal.cookies import BOX
-from web.rendering import public_page
+from web.rendering import Html, public_page
 from web.routes import PARTNER_ROUTE_TABLE
 
 _DOCUMENTS = Path(__file__).parent / "static" / "documents"
 _BASE = "https://base.invalid"
 _DAYS_AHEAD, _DAYS_TRIED, _PARTY = 7, 14, 2
 # Patterns for the places in the guides' HTML that contain a value from ExampleBooking.
-_TEXT, _DAY, _SLOT = Markup("&quot;{}&quot;"), Markup("DAY={}"), Markup("SLOT={}")
-_EXAMPLE_PLACES = (_TEXT, _DAY, _SLOT, Markup("&quot;guests&quot;: {}"))
+_EXAMPLE_PLACES = ("&quot;{}&quot;", "DAY={}", "SLOT={}", "&quot;guests&quot;: {}")
 
 
 async def show_document(request: web.Request) -> web.Response:
@@ -124,19 +123,18 @@ def _base(request: web.Request) -> str:
     return f"{scheme}://{request.host}"
 
 
-def _body(name: str) -> Markup:
-    html = (_DOCUMENTS / f"{name}.html").read_text("utf-8")
-    return Markup(html)  # noqa: S704 - docs/render.py escapes the text
+def _body(name: str) -> Html:
+    return Html((_DOCUMENTS / f"{name}.html").read_text("utf-8"))
 
 
 @lru_cache(maxsize=32)
-def _with_own_values(name: str, base: str, booking: ExampleBooking) -> Markup:
+def _with_own_values(name: str, base: str, booking: ExampleBooking) -> Html:
     """Return a guide with this box's URL, and an example booking that this box accepts."""
-    body = _body(name).replace("https://box.example", base)
+    body = _body(name).replace("https://box.example", escape(base))
     for field, place in product(("table_id", "date", "slot", "guests"), _EXAMPLE_PLACES):
         usual, own = getattr(ExampleBooking(), field), getattr(booking, field)
-        body = body.replace(place.format(usual), place.format(own))
-    return body
+        body = body.replace(place.format(usual), place.format(escape(str(own))))
+    return Html(body)
 
 
 def _find_example(reader: Reader) -> ExampleBooking:

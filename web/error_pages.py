@@ -1,9 +1,9 @@
 """HTML pages that browsers receive for errors. API clients receive JSON instead."""
 
 import re
+from urllib.parse import quote
 
 from aiohttp import web
-from yarl import URL
 
 from appliance.core.errors import (
     ApiError,
@@ -42,7 +42,7 @@ def error_page(request: web.Request, error: Exception) -> web.StreamResponse | N
         above = page_above(request) if is_read else ""
         if not above:
             return None
-        return web.Response(status=303, headers={"Location": str(URL.build(path=above))})
+        return web.Response(status=303, headers={"Location": quote(above)})
     if isinstance(error, (ApiError, web.HTTPException)):
         kind = _SHOWN.get(error.status)
         return kind and _failed(request, kind())

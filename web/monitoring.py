@@ -7,12 +7,11 @@
 import asyncio
 import json
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
+from dataclasses import dataclass
 from hmac import compare_digest
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -82,6 +81,7 @@ class Health:
 
 
 # One database's counts, by metric name. Some metrics have a count for each value of a label.
+_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 Counts = Mapping[str, int | Mapping[str, int]]
 
 
@@ -136,9 +136,10 @@ class Metrics:
             each.name: await each.database.read(count_rows, self._scan_totals[each.name])
             for each in self._box.environments
         }
-        metrics = partial(collect, self._box, counts, request.app[REQUESTS].total)
-        body, content_type = await asyncio.to_thread(render_metrics, metrics)
-        return web.Response(body=body, headers={"Content-Type": content_type})
+        metrics = collect(self._box, counts, request.app[REQUESTS].total)
+        lines = await asyncio.to_thread(lambda: [line for each in metrics for line in each.lines()])
+        body = "\n".join([*lines, ""])
+        return web.Response(body=body, headers={"Content-Type": _CONTENT_TYPE})
 
     def _is_allowed(self, request: web.Request) -> bool:
         if self._has_token(request):
@@ -157,63 +158,67 @@ class Metrics:
         return is_bearer and compare_digest(token.encode("utf-8", "replace"), expected.encode())
 
 
-def collect(box: Box, counts: Mapping[str, Counts], requests: int) -> Iterator[Any]:
-    """Yield every metric. `requests` counts the requests since the start."""
-    from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric of Prometheus's text format, with a value for each combination of label values."""
 
-    yield CounterMetricFamily("venuebox_requests", "requests since the start", value=requests)
+    name: str
+    kind: str  # counter or gauge
+    meaning: str
+    labels: tuple[str, ...]
+    values: Mapping[tuple[str, ...], float]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines. No label value contains a character that needs escaping."""
+        yield f"# HELP {self.name} {self.meaning}"
+        yield f"# TYPE {self.name} {self.kind}"
+        for key, value in self.values.items():
+            pairs = ",".join(f'{label}="{of}"' for label, of in zip(self.labels, key, strict=True))
+            yield f"{self.name}{f'{{{pairs}}}' if pairs else ''} {float(value)}"
+
+
+def collect(box: Box, counts: Mapping[str, Counts], requests: int) -> Iterator[Metric]:
+    """Yield every metric. `requests` counts the requests since the start."""
+    yield Metric("venuebox_requests_total", "counter", "requests since the start", (),
+                 {(): requests})  # fmt: skip
     backed_up = read_record(box.live.database.path.parent).at
     if backed_up is not None:
-        yield GaugeMetricFamily(
-            "venuebox_backup_age_seconds",
-            "age of the latest backup that was restored on trial",
-            value=(box.clock.now() - backed_up) / 1000,
-        )
-    commits = CounterMetricFamily(
-        "venuebox_commits", "commits since the start", labels=["environment"]
-    )
-    gauges = {
-        name: GaugeMetricFamily(f"venuebox_{name}", meaning, labels=["environment", *labels])
-        for name, meaning, *labels in (
-            ("writes_waiting", "queued write actions"),
-            ("database_bytes", "size of the database file"),
-            ("wal_bytes", "size of the write-ahead log"),
-            ("disk_full", "1 if the disk is full and only the door can write"),
-            ("deliveries", "webhook deliveries", "state"),
-            ("scans", "decided scans", "result"),
-            ("reservations", "reservations", "status"),
-            ("conditions", "active alerts"),
-        )
+        meaning = "age of the latest backup that was restored on trial"
+        age = (box.clock.now() - backed_up) / 1000
+        yield Metric("venuebox_backup_age_seconds", "gauge", meaning, (), {(): age})
+    commits: dict[tuple[str, ...], float] = {
+        (each.name,): each.database.commits for each in box.environments
     }
-    for each in box.environments:
-        database = each.database
-        commits.add_metric([each.name], database.commits)
-        values: Counts = {
-            "writes_waiting": database.waiting,
-            "database_bytes": _size(database.path),
-            "wal_bytes": _size(database.path.with_name(f"{database.path.name}-wal")),
-            "disk_full": database.is_full,
+    meaning = "commits since the start"
+    yield Metric("venuebox_commits_total", "counter", meaning, ("environment",), commits)
+    found: dict[str, Counts] = {
+        each.name: {
+            "writes_waiting": each.database.waiting,
+            "database_bytes": _size(each.database.path),
+            "wal_bytes": _size(each.database.path.with_name(f"{each.database.path.name}-wal")),
+            "disk_full": each.database.is_full,
             **counts[each.name],
         }
-        for name, value in values.items():
+        for each in box.environments
+    }
+    for name, meaning, *labels in (
+        ("writes_waiting", "queued write actions"),
+        ("database_bytes", "size of the database file"),
+        ("wal_bytes", "size of the write-ahead log"),
+        ("disk_full", "1 if the disk is full and only the door can write"),
+        ("deliveries", "webhook deliveries", "state"),
+        ("scans", "decided scans", "result"),
+        ("reservations", "reservations", "status"),
+        ("conditions", "active alerts"),
+    ):
+        values: dict[tuple[str, ...], float] = {}
+        for environment, of in found.items():
+            value = of.get(name, {})
             if isinstance(value, int):
-                gauges[name].add_metric([each.name], value)
-                continue
-            for label, number in value.items():
-                gauges[name].add_metric([each.name, label], number)
-    yield from (commits, *gauges.values())
-
-
-def render_metrics(metrics: Callable[[], Iterator[Any]]) -> tuple[bytes, str]:
-    """Return the metrics in Prometheus's format, and its content type."""
-    from prometheus_client import CONTENT_TYPE_LATEST, generate_latest  # noqa: PLC0415
-    from prometheus_client.registry import Collector  # noqa: PLC0415
-
-    class Page(Collector):
-        def collect(self) -> Iterator[Any]:
-            return metrics()
-
-    return generate_latest(Page()), CONTENT_TYPE_LATEST
+                values[environment,] = value
+            else:
+                values |= {(environment, label): number for label, number in value.items()}
+        yield Metric(f"venuebox_{name}", "gauge", meaning, ("environment", *labels), values)
 
 
 def _size(path: Path) -> int:

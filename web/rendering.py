@@ -82,6 +82,15 @@ def prepare_pages(app: web.Application) -> None:
     app[TEMPLATES] = make_templates(files.url)
 
 
+class Html(str):
+    """Text that is HTML already, so templates do not escape it."""
+
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        return self
+
+
 def make_templates(asset_url: Callable[[str], str] = "/static/{}".format) -> jinja2.Environment:
     """Return the Jinja environment. Its templates escape values and reject undefined names.
 

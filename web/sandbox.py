@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aiohttp import web
-from multidict import CIMultiDict
 
 from appliance.clock import BoxClock, format_instant
 from appliance.core.errors import MalformedRequest, NotFound, field_invalid, not_among
@@ -251,14 +250,14 @@ class Sandbox:
         # `request.headers` may contain text that cannot be encoded.
         raw_headers = request.raw_headers[:_HEADERS_KEPT]
         shown = [(_shown(name), _shown(value)) for name, value in raw_headers]
-        headers, mode = CIMultiDict(shown), receiver.mode
-        attempt = headers.get("X-Service-Attempt", "")
+        headers, mode = {name.lower(): value for name, value in shown}, receiver.mode
+        attempt = headers.get("x-service-attempt", "")
         endpoints = self._endpoints_of(token)
-        signature = headers.get("X-Service-Signature", "")
+        signature = headers.get("x-service-signature", "")
         receiver.add(
             receivedAt=format_instant(now),
-            event=headers.get("X-Service-Event", ""),
-            delivery=headers.get("X-Service-Delivery", ""),
+            event=headers.get("x-service-event", ""),
+            delivery=headers.get("x-service-delivery", ""),
             attempt=int(attempt) if _is_number(attempt) else None,
             headers=shown,
             body=raw[:BODY_SHOWN].decode("utf-8", "backslashreplace"),

@@ -266,9 +266,8 @@ def choose_data_directory(given: str | None, environ: Mapping[str, str]) -> Data
         return DataDirectory(path.resolve() if ".." in path.parts else path)
     if _INSTALLED.is_dir():
         return DataDirectory(_INSTALLED)
-    import platformdirs  # noqa: PLC0415 - rarely needed
-
-    return DataDirectory(platformdirs.user_data_path("venuebox", appauthor=False))
+    home = Path(environ.get("XDG_DATA_HOME") or Path.home() / ".local/share")
+    return DataDirectory(home / "venuebox")
 
 
 def wake_box(pipe: Path) -> bool:

@@ -114,6 +114,11 @@ CREATE TABLE reservation (
     expires_at INTEGER,              -- of an unanswered request
     external_ref TEXT,
     late_at INTEGER,                 -- since when staff know that the party comes late
+    left_at INTEGER,                 -- since when the party is gone and its tables are free
+    -- 1: cancelled by the venue, because nobody came.
+    no_show INTEGER NOT NULL DEFAULT 0 CHECK (no_show IN (0, 1)),
+    -- 1: seated without a reservation.
+    walk_in INTEGER NOT NULL DEFAULT 0 CHECK (walk_in IN (0, 1)),
     -- 1: the door is asked for special attention.
     vip INTEGER NOT NULL DEFAULT 0 CHECK (vip IN (0, 1)),
     CHECK (starts < ends)
@@ -149,7 +154,8 @@ CREATE TABLE change_request (
 ) STRICT, WITHOUT ROWID;
 
 -- Who holds a table: availability and conflicts are read here and nowhere else. A reservation has
--- a row for each of its tables, from the booking until it is cancelled or declined.
+-- a row for each of its tables, from the booking until it is cancelled or declined, or its party
+-- has left or did not come.
 CREATE TABLE hold (
     date TEXT NOT NULL CHECK (date GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]'),
     table_id TEXT NOT NULL REFERENCES venue_table (id),

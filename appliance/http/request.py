@@ -11,11 +11,10 @@ from datetime import datetime
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from aiohttp import web
 from msgspec.json import Encoder
-from multidict import CIMultiDict
-from yarl import URL
 
 from appliance.core.errors import (
     ApiError,
@@ -212,7 +211,7 @@ def parse_instant(value: object, field: str = "at") -> int | None:
 
 # JSON responses
 
-_JSON_HEADERS = CIMultiDict({"Content-Type": "application/json", **COMMON_HEADERS})
+_JSON_HEADERS = {"Content-Type": "application/json", **COMMON_HEADERS}
 _encode = Encoder().encode
 
 
@@ -252,7 +251,11 @@ def is_from_our_page(request: web.Request, base: str) -> bool:
         return site in {"same-origin", "none"}
     origin = request.headers.get("Origin")
     if origin is not None:
-        return origin in {str(URL(base).origin()), f"{request.scheme}://{request.host}"}
+        ours = urlsplit(base)
+        return origin in {
+            f"{ours.scheme}://{ours.netloc}".removesuffix(":443"),
+            f"{request.scheme}://{request.host}",
+        }
     return "Cookie" not in request.headers
 
 

@@ -88,6 +88,9 @@ class Reservation(Struct, frozen=True):
     idempotency_key: str | None
     issued_code: str | None
     email_outcome: str | None
+    left_at: int | None
+    no_show: int
+    walk_in: int
     late_at: int | None
     vip: int
     table_number: str
@@ -143,6 +146,18 @@ class Reservation(Struct, frozen=True):
         """Whether the reservation blocks its table (interface, section 3)."""
         return self.status not in FREEING_STATUSES
 
+    @property
+    def shown_status(self) -> str:
+        """The status as staff read it: `no_show` for a reservation that was cancelled as one."""
+        return "no_show" if self.no_show and self.status == "cancelled" else self.status
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the party has left or did not come, so that its tables are free."""
+        if self.no_show:
+            return self.status == "cancelled"
+        return self.left_at is not None and self.status == "completed"
+
 
 def start_date(reservation: Reservation) -> date:
     """Return the calendar date on which the reservation starts.
@@ -162,6 +177,13 @@ def hours_of(reader: Reader, reservation: Reservation) -> tuple[int, int] | None
         return reservation.starts, reservation.ends
     day, ends_at = date.fromisoformat(reservation.date), get_venue(reader).evening_ends_at
     return evening_hours(list_slots(reader), day, ends_at)
+
+
+def has_started(reader: Reader, reservation: Reservation) -> bool:
+    """Whether the party is expected by now. A whole evening starts with the first slot."""
+    starts, _ = hours_of(reader, reservation) or (0, 0)
+    day = date.fromisoformat(reservation.date)
+    return reader.now >= minute_of(day, starts, find_zone(reader))
 
 
 def cancel_deadline(reader: Reader, reservation: Reservation, hours: int) -> int:

@@ -26,6 +26,7 @@ RESERVATION_COLUMNS = f"""
     r.access_code, r.pass_id, r.generation, r.arrived, r.checked_in_at, r.link_expires_at,
     r.created_at, r.updated_at, r.version, r.cancelled_at, r.expires_at, r.external_ref,
     q.lineage, q.idempotency_key, q.issued_code, q.email_outcome,
+    r.left_at, r.no_show, r.walk_in,
     r.late_at, r.vip, {_of_tables("t.number", "group_concat(m.number, ', ')")},
     {_of_tables("NULL", "json_group_array(json_array(m.id, m.name))")}
 """

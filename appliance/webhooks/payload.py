@@ -50,6 +50,7 @@ def event_body(
     if endpoint.may_read_reference(reservation) and reservation.external_ref is not None:
         data["externalRef"] = reservation.external_ref
     data["checkedInAt"] = optional_instant(reservation.checked_in_at)
+    data["noShow"] = bool(reservation.no_show)
     data["createdAt"] = format_instant(reservation.created_at)
     data["updatedAt"] = format_instant(reservation.updated_at)
     return _body(delivery, data, venue)
@@ -87,7 +88,7 @@ def sample_body(reader: Reader, delivery: DueDelivery) -> bytes:
     if own:
         data["externalRef"] = "webhook-test"
     data["checkedInAt"] = instant if event_type == "reservation.checked_in" else None
-    data |= {"createdAt": instant, "updatedAt": instant}
+    data |= {"noShow": False, "createdAt": instant, "updatedAt": instant}
     return _body(delivery, data, venue)
 
 

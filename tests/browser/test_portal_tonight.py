@@ -10,7 +10,7 @@ from appliance.door.terminals import get_terminal, issue_terminal
 from appliance.reservations.change import cancel, move_to_table
 from tests.browser.keyboard import is_within
 from tests.browser.phones import PHONE
-from tests.browser.portal_world import TABLET
+from tests.browser.portal_world import DESK, TABLET
 from tests.builders import table_id
 
 NOTES = "#drawer [name=notes]"
@@ -501,3 +501,64 @@ async def test_a_form_that_meets_a_502_is_sent_once_and_what_was_typed_stays(por
     await page.wait_for_selector(f"#problem {OUT}")
     assert await page.input_value("[name=reason]") == "Noël"
     assert len(sent) == 1
+
+
+async def furnish_room(portal):
+    """Replace the tables by 40 of three types, and add a request."""
+
+    def furnish(tx):
+        tx.execute("DELETE FROM venue_table")
+        for n in range(40):
+            tx.execute(
+                "INSERT INTO venue_table VALUES (:id, :n, :number, :number, 2, 4, 0, :type, 1)",
+                {"id": table_id(f"T{n}"), "n": n, "number": f"T{n}",
+                 "type": ("terrace", "standard", "vip")[n // 14]},
+            )  # fmt: skip
+
+    await portal.box.environment.database.write(furnish)
+    request = {"status": "requested", "source": "platform", "access_code": None}
+    return await portal.box.guest(slot="19:30", table="T1", **request)
+
+
+async def test_a_laptop_shows_fifteen_of_forty_tables_below_a_request(portal):
+    await furnish_room(portal)
+    page = await tonight(portal, viewport=DESK)
+
+    ends = await page.locator("[data-board] [data-place]").evaluate_all(
+        "all => all.map(row => row.getBoundingClientRect().bottom)"
+    )
+
+    assert sum(end <= DESK["height"] for end in ends) >= 15
+
+
+@pytest.mark.parametrize("language", ["fr", "ar"])
+async def test_on_a_phone_the_board_starts_near_the_top_and_the_sections_are_at_the_bottom(
+    portal, language
+):
+    await furnish_room(portal)
+    page = await tonight(portal, language=language, viewport=PHONE, has_touch=True)
+
+    board = await page.locator(".board-frame").bounding_box()
+    bar = await page.locator(".house-bar").bounding_box()
+    assert board["y"] <= 300
+    assert bar["y"] + bar["height"] == pytest.approx(PHONE["height"], abs=1)
+    assert await page.locator(".areas a:visible").count() == 4
+
+    await page.click(".me summary")
+    for area in ("integrations", "people", "box"):
+        assert await page.is_visible(f".menu a[href$='/{area}']")
+
+
+async def test_a_table_that_comes_back_returns_to_its_section(portal):
+    request = await furnish_room(portal)
+    database = portal.box.environment.database
+    await database.write(
+        lambda tx: tx.execute("UPDATE venue_table SET bookable = 0 WHERE number = 'T27'")
+    )
+    page = await tonight(portal)
+    assert "T27" not in await shown(page)
+
+    await database.write(move_to_table, request.id, table_id("T27"), actor="box")
+
+    await page.wait_for_selector(f"tbody[data-section='standard'] {chip(request)}")
+    assert await shown(page) == [f"T{n}" for n in range(40)]

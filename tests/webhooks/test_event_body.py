@@ -56,6 +56,7 @@ def test_the_members_are_those_of_section_2_9():
                 "createdByThisKey": False,
                 "externalRef": "P-77",
                 "checkedInAt": "1970-01-01T00:00:00.000Z",
+                "noShow": False,
                 "venue": {"id": "v1", "name": "Riad Atlas"},
                 "createdAt": "2026-11-21T19:00:00.000Z",
                 "updatedAt": "2026-11-21T19:00:01.000Z",

@@ -219,6 +219,7 @@ def _list_item(
         reservation,
         **_tables(reservation),
         checked_in_at=optional_instant(reservation.checked_in_at),
+        no_show=bool(reservation.no_show),
         created_at=format_instant(reservation.created_at),
         updated_at=format_instant(reservation.updated_at),
         created_by_this_key=own,

@@ -157,6 +157,7 @@ class Reservation(Answer):
     customer_first_name: str | None
     source: Source
     checked_in_at: Instant | None
+    no_show: bool
     created_at: Instant
     updated_at: Instant
     created_by_this_key: bool
@@ -285,6 +286,7 @@ class EventReservation(Answer, kw_only=True):
     created_by_this_key: bool
     external_ref: str | UnsetType = UNSET
     checked_in_at: Instant | None
+    no_show: bool
     venue: VenueName
     created_at: Instant | UnsetType = UNSET
     updated_at: Instant | UnsetType = UNSET

@@ -1,13 +1,13 @@
 """The page `/portal/box`: state, settings, backups, clock, and a new box's setup steps."""
 
 import asyncio
+import html
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from urllib.parse import urlsplit
 
 from aiohttp import web
-from markupsafe import Markup
 
 from appliance.alerts import list_alerts
 from appliance.backup.catalogue import read_record, record_kit
@@ -45,6 +45,7 @@ from web.portal.forms import FORM, Form
 from web.portal.guard import actor_of, reauthenticate, staff_of
 from web.portal.responses import HEADERS, REFUSED, Declined, language_of, portal_page, see_other
 from web.portal.update import read_update_state
+from web.rendering import Html
 
 _EMAIL_ERRORS_SHOWN = 5
 # The numeric settings that the owner can change.
@@ -116,14 +117,14 @@ def _in_full(time: datetime, language: Language) -> str:
     return f"{language.long_date(time.date())} {time:%H:%M}"
 
 
-def text_of(sentence: Sentence, language: Language) -> Markup:
+def text_of(sentence: Sentence, language: Language) -> Html:
     """Return the sentence as HTML, with `<bdi>` elements instead of Unicode isolates.
 
     Isolates are invisible characters. Users would copy them together with a command.
     """
-    text = Markup.escape(sentence.text(language))
-    text = text.replace("\N{FIRST STRONG ISOLATE}", Markup('<bdi class="code">'))
-    return text.replace("\N{POP DIRECTIONAL ISOLATE}", Markup("</bdi>"))
+    text = html.escape(sentence.text(language))
+    text = text.replace("\N{FIRST STRONG ISOLATE}", '<bdi class="code">')
+    return Html(text.replace("\N{POP DIRECTIONAL ISOLATE}", "</bdi>"))
 
 
 async def show_backups(request: web.Request) -> web.Response:

@@ -4,9 +4,9 @@ import hashlib
 from contextlib import suppress
 from dataclasses import astuple, replace
 from datetime import datetime, timedelta, tzinfo
+from urllib.parse import urlencode
 
 from aiohttp import web
-from yarl import URL
 
 from appliance.core.errors import (
     ApiError,
@@ -67,7 +67,7 @@ async def show_deliveries(request: web.Request) -> web.Response:
     before = parse_uuid(request.query.get("before"))
     found = await database.read(page_deliveries, chosen, before)
     entered = {name: value for name, value in asked.items() if value}
-    here = URL(request.path).with_query(entered)
+    here = request.rel_url.with_query(entered)
     values: dict[str, object] = {
         "deliveries": found.deliveries,
         "asked": asked,
@@ -251,7 +251,7 @@ async def replay_many(request: web.Request, form: Form) -> web.Response:
         raise field_invalid("endpoint", "please give one of the list.")
     replayed = await replay_selected(database, selection)
     query = {"endpoint": selection.endpoint_id, "replayed": str(replayed)}
-    return see_other(request, str(URL("/integrations/replay").with_query(query)))
+    return see_other(request, f"/integrations/replay?{urlencode(query)}")
 
 
 def _read_selection(form: Form, zone: tzinfo) -> Selection | None:

@@ -41,7 +41,7 @@ from web.portal.box import text_of
 from web.portal.cookies import BOX, SESSION
 from web.portal.forms import date_parameter
 from web.portal.guard import find_living_session
-from web.portal.responses import language_of, page_values, render_page
+from web.portal.responses import clock_formatter, language_of, page_values, render_page
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +70,15 @@ class _Cell:
     """A table's reservations in one slot, or for the whole evening if `column` is None.
 
     `span` is the number of columns that the cell covers. `taken` is the time range of a hold that
-    overlaps this slot and has no reservation in it.
+    overlaps this slot and has no reservation in it. `gone` are those whose party has left or did
+    not come.
     """
 
     column: _Column | None
     span: int
     reservations: tuple[Reservation, ...]
     taken: str | None = None
+    gone: tuple[Reservation, ...] = ()
 
     @property
     def is_free(self) -> bool:
@@ -90,35 +92,45 @@ def _read_board(
 ) -> dict[str, Any]:
     """Return the board for `day` (default: tonight). `tables` limits it to these table ids.
 
-    `position` is the live feed's position before this read. In the result, a row's `place` is the
-    table's index in the venue's table list, and `waiting` lists the reservations that still need an
-    answer from the venue or a payment. `present` is the start of the current or next slot, or None
-    unless the board is tonight's. `requests` is the number of open requests for tonight and all
-    later evenings.
+    `position` is the live feed's position before this read. In the result, the `sections` are the
+    types of table in the order of the venue's table list, a row's `place` is the table's index
+    among all tables, section after section, and `waiting` lists the reservations that still need
+    an answer from the venue or a payment. `present` is the start of the current or next slot, or
+    None unless the board is tonight's. `requests` is the number of open requests for tonight and
+    all later evenings.
     """
     tonight, venue = find_tonight(reader), get_venue(reader)
     chosen = day or tonight
-    expected = [r for r in list_evening(reader, chosen.isoformat()) if r.holds]
+    booked = list_evening(reader, chosen.isoformat())
+    expected = [r for r in booked if r.holds]
     columns = _columns(list_slots(reader), expected, chosen, venue.evening_ends_at)
     of_seq = {reservation.seq: reservation for reservation in expected}
     by_table: defaultdict[str, list[_Held]] = defaultdict(list)
+    gone: defaultdict[str, list[Reservation]] = defaultdict(list)
+    for reservation in booked:
+        for table_id in reservation.table_ids if reservation.is_gone else ():
+            gone[table_id].append(reservation)
     for hold in list_holds(reader, chosen.isoformat()):
         by_table[hold.table_id].append(_Held(hold, of_seq.get(hold.reservation_seq or 0)))
     zone = reader.zones.zone(venue.time_zone)
+    all_tables = list_tables(reader)
+    sections = list(dict.fromkeys(table.type for table in all_tables))
+    all_tables = sorted(all_tables, key=lambda table: sections.index(table.type))
     return {
         "day": chosen,
         "before": chosen - timedelta(days=1),
         "after": chosen + timedelta(days=1),
         "tonight": tonight,
         "columns": columns,
+        "sections": sections,
         "rows": [
             {
                 "place": place,
                 "table": table,
-                "cells": list(_cells(columns, by_table.get(table.id, []))),
+                "cells": list(_cells(columns, by_table[table.id], gone[table.id])),
             }
-            for place, table in enumerate(list_tables(reader))
-            if (tables is None or table.id in tables) and (table.bookable or table.id in by_table)
+            for place, table in enumerate(all_tables)
+            if (tables is None or table.id in tables) and (table.bookable or by_table[table.id])
         ],
         "waiting": [r for r in expected if r.status in {"requested", "pending", "partial"}],
         "requests": count_requests(reader, tonight.isoformat()),
@@ -155,16 +167,20 @@ def _present(columns: tuple[_Column, ...], day: date, now: int, zone: ZoneInfo) 
     return columns[-1].start if columns else None
 
 
-def _cells(columns: tuple[_Column, ...], held: list[_Held]) -> Iterable[_Cell]:
+def _cells(
+    columns: tuple[_Column, ...], held: list[_Held], gone: list[Reservation]
+) -> Iterable[_Cell]:
     """Yield the cells in a table's row, one per slot or one for a whole-evening booking."""
     reservations = [each.reservation for each in held if each.reservation is not None]
     whole = tuple(r for r in reservations if r.slot is None)
     if whole or not columns:
-        yield _Cell(None, max(1, len(columns)), whole)
+        yield _Cell(None, max(1, len(columns)), whole, gone=tuple(gone))
         return
     for column in columns:
         of_slot = tuple(r for r in reservations if r.slot == column.start)
-        yield _Cell(column, 1, of_slot, _taken(column, held))
+        # Who had the whole evening is shown in its first slot.
+        left = (r for r in gone if (r.slot or columns[0].start) == column.start)
+        yield _Cell(column, 1, of_slot, _taken(column, held), tuple(left))
 
 
 def _taken(column: _Column, held: Iterable[_Held]) -> str | None:
@@ -231,6 +247,7 @@ async def _page(
         "is_full": environment.database.is_full,  # this cannot be stored as an alert
         "title": near.get(days_away) or language.short_date(board["day"]),
         "sees_guests": request[SESSION].person.may("host"),
+        "clock": clock_formatter(request),
     }
     # A large board takes tens of milliseconds to render. Use a thread so that scans are not
     # delayed.

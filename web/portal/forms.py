@@ -11,7 +11,6 @@ from string import hexdigits
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiohttp import web
-from multidict import MultiDict
 
 from appliance.clock import Clock
 from appliance.core.errors import (
@@ -61,7 +60,8 @@ class Form:
         fields: Mapping[str, str] | Iterable[tuple[str, str]],
         files: Mapping[str, bytes] | None = None,
     ) -> None:
-        self._fields: MultiDict[str] = MultiDict(fields)
+        self._pairs = list(fields.items() if isinstance(fields, Mapping) else fields)
+        self._fields: dict[str, str] = dict(reversed(self._pairs))  # the first value of each name
         self._files = files or {}
 
     def text(self, name: str, longest: int = 200) -> str:
@@ -111,7 +111,7 @@ class Form:
 
     def all(self, name: str) -> list[str]:
         """Return the values of all selected check boxes that have this name."""
-        return [_checked(value, name, TEXT_MAX) for value in self._fields.getall(name, [])]
+        return [_checked(value, name, TEXT_MAX) for key, value in self._pairs if key == name]
 
     def typed(self) -> dict[str, str]:
         """Return the values as entered, for showing the form again. Missing fields are empty.
@@ -149,7 +149,7 @@ class Form:
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return all (name, value) pairs in form order, for a page that submits the form again."""
-        return list(self._fields.items())
+        return list(self._pairs)
 
     def checked(self, name: str) -> bool:
         """Return whether a check box is selected."""

@@ -1,17 +1,18 @@
 """Access checks for portal pages, and the hashing and verification of passwords."""
 
 import asyncio
+import os
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cached_property, partial, wraps
 from itertools import combinations
-from typing import TypeVar
-from urllib.parse import urlsplit
+from typing import Any, TypeVar
+from urllib.parse import urlencode, urlsplit
 
-import argon2
 from aiohttp import web
-from yarl import URL
+from cryptography.exceptions import InvalidKey
+from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
 from appliance.core.errors import ApiError, NotFound, RateLimited, StaffRoleMissing, Unavailable
 from appliance.core.text import words
@@ -170,7 +171,7 @@ def _redirect_to_sign_in(request: web.Request) -> web.StreamResponse:
         query = {"next": _page_of_form(request)}
         if nearest_page(request) != "/portal":  # to sign out and to choose a language saves nothing
             query["note"] = "not-saved"
-    target = str(URL("/portal/sign-in").with_query(query))
+    target = f"/portal/sign-in?{urlencode(query, safe='/?')}"
     if "HX-Request" in request.headers:  # redirect the whole page, not just the updated part
         return web.Response(status=401, headers={"HX-Redirect": target})
     return web.Response(status=303, headers={"Location": target})
@@ -196,15 +197,15 @@ class Passwords:
     """
 
     def __init__(self) -> None:
-        # The default parameters are the second recommended option in RFC 9106, which uses 64 MiB.
-        self._hasher = argon2.PasswordHasher()
+        # The second recommended option in RFC 9106, which uses 64 MiB.
+        self.cost: dict[str, Any] = {"iterations": 3, "lanes": 4, "memory_cost": 65_536}
         self._lock = asyncio.Lock()
         self._unknown_browsers = 0
 
     async def hash(self, password: str) -> str:
         """Return the password's hash in argon2's encoded form."""
         async with self._lock:
-            return await asyncio.to_thread(self._hasher.hash, normalise_password(password))
+            return await asyncio.to_thread(self._hash, normalise_password(password))
 
     async def matches(
         self, stored: str | None, password: str, *, is_stranger: bool = False
@@ -228,14 +229,19 @@ class Passwords:
 
     def _compare(self, stored: str | None, password: str) -> bool:
         for spelling in dict.fromkeys((normalise_password(password), password)):
-            with suppress(argon2.exceptions.VerifyMismatchError):
-                self._hasher.verify(stored or self._unused_hash, spelling[:PASSWORD_MAX])
+            tried = spelling[:PASSWORD_MAX].encode()
+            with suppress(InvalidKey):
+                Argon2id.verify_phc_encoded(tried, stored or self._unused_hash)
                 return stored is not None
         return False
 
+    def _hash(self, password: str) -> str:
+        derivation = Argon2id(salt=os.urandom(16), length=32, **self.cost)
+        return derivation.derive_phc_encoded(password.encode())
+
     @cached_property
     def _unused_hash(self) -> str:
-        return self._hasher.hash("nobody's")
+        return self._hash("nobody's")
 
 
 PASSWORDS = web.AppKey("passwords", Passwords)

@@ -23,6 +23,7 @@ from appliance.reservations.change import (
     reissue_pass,
 )
 from appliance.reservations.holds import get_seat, is_held
+from appliance.reservations.model import evening_is_over, has_started
 from appliance.reservations.payments import AMOUNT_MAX, record_payment, void_payment
 from appliance.reservations.request import parse_uuid
 from appliance.reservations.rows import (
@@ -49,6 +50,7 @@ from web.portal.reservation_form import (
 from web.portal.responses import (
     REFUSED,
     Declined,
+    clock_formatter,
     download_headers,
     language_of,
     portal_page,
@@ -79,6 +81,7 @@ async def show_reservation(request: web.Request) -> web.Response:
         "names": await request[LIVE].database.read(staff_names),
         "isolate": isolate,
         "statuses": STATUS_WORDS,
+        "clock": clock_formatter(request),
         "token": environment.database.tokens.new_link_secret(),
         "rejected": request.path.rpartition("/")[2] if REFUSED in request else "",
         # Staff may send the form again with a reason or a confirmation.
@@ -111,6 +114,10 @@ def _read(reader: Reader, reservation_id: str) -> dict[str, Any]:
         "erasure_asked": find_erasure_request(reader, reservation_id),
         "names_guest": any((r.customer_name, r.customer_email, r.customer_phone, r.notes)),
         "is_open": r.status in _OPEN,
+        "may_be_no_show": r.status in _OPEN - {"requested"} and has_started(reader, r),
+        "may_take_back": r.is_gone
+        and not evening_is_over(reader, r)
+        and {table.id for table in free}.issuperset(r.table_ids),
     }
 
 

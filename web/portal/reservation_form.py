@@ -69,6 +69,7 @@ STATUS_WORDS = {
     "completed": _("Over"),
     "cancelled": _("Cancelled"),
     "declined": _("Declined"),
+    "no_show": _("No-show"),
 }
 SOURCE_WORDS = {
     "partner": _("From a partner"),

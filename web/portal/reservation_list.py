@@ -26,7 +26,7 @@ from appliance.venue.model import find_tonight, get_venue, list_tables, parse_da
 from web.portal.forms import Form, number_parameter
 from web.portal.guard import actor_of
 from web.portal.reservation_form import SOURCE_WORDS, STATUS_WORDS
-from web.portal.responses import REFUSED, language_of, portal_page, send_file
+from web.portal.responses import REFUSED, clock_formatter, language_of, portal_page, send_file
 
 _PAGE = 50
 _TEXT_MAX = 200
@@ -59,6 +59,7 @@ async def show_list(request: web.Request) -> web.Response:
         "year": tonight.year,
         "statuses": STATUS_WORDS,
         "sources": SOURCES,
+        "clock": clock_formatter(request),
     }
     return portal_page(request, "portal/reservations/list.html", values)
 
@@ -130,10 +131,10 @@ async def export_list(request: web.Request) -> web.StreamResponse:
             r.date, r.slot, r.table_number, r.customer_name,
             write_phone_cell(r.customer_phone, r.phone_numbers), r.customer_email,
             r.guests, r.arrived,
-            language.gettext(STATUS_WORDS[r.status]), language.gettext(SOURCE_WORDS[r.source]),
-            r.access_code, r.external_ref, r.notes, "VIP" if r.vip else None, paid,
-            table.minimum_spend, venue.currency, time_text(r.created_at),
-            time_text(r.checked_in_at), r.id,
+            language.gettext(STATUS_WORDS[r.shown_status]),
+            language.gettext(SOURCE_WORDS[r.source]), r.access_code, r.external_ref, r.notes,
+            "VIP" if r.vip else None, paid, table.minimum_spend, venue.currency,
+            time_text(r.created_at), time_text(r.checked_in_at), time_text(r.left_at), r.id,
         )  # fmt: skip
         return write_cells(map(write_cell, cells)) + b"\r\n"
 
@@ -162,5 +163,5 @@ def _columns(language: Language) -> list[str]:
         _("Date"), _("Slot"), _("Table"), _("Name"), _("Phone"), _("Email"), _("Guests"),
         _("Arrived"), _("Status"), _("Source"), _("Code"), _("Partner’s reference"),
         _("Notes"), _("VIP"), _("Paid"), _("Minimum spend"), _("Currency"), _("Created"),
-        _("Checked in at"), _("Identifier"),
+        _("Checked in at"), _("Left at"), _("Identifier"),
     ]  # fmt: skip

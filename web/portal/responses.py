@@ -186,6 +186,12 @@ def moment_formatter(request: web.Request) -> Callable[..., str]:
     return moment
 
 
+def clock_formatter(request: web.Request) -> Callable[[int], str]:
+    """Return a function that formats a time (ms since 1970) as `22:40`, in venue time."""
+    zone = request[ENVIRONMENT].database.peek(find_zone)
+    return lambda at: f"{datetime.fromtimestamp(at / 1000, zone):%H:%M}"
+
+
 def download_headers(content_type: str, name: str) -> dict[str, str]:
     """Return response headers that make the browser save the file as `name`."""
     disposition = f'attachment; filename="{name}"'

@@ -5,6 +5,7 @@ from functools import partial
 
 from appliance.privacy import erase_guest
 from appliance.reservations.change import accept, cancel, decline
+from appliance.reservations.leave import leave, mark_no_show, take_back
 from appliance.staff.accounts import disable_staff, enable_staff, end_sessions, unlock
 from web.portal import (
     account,
@@ -56,6 +57,9 @@ _ROUTES: tuple[PortalRoute, ...] = (
     _post(f"{_RESERVATION}/amend", "host", reservation.amend),
     _post(f"{_RESERVATION}/move", "host", reservation.move),
     _post(f"{_RESERVATION}/late", "host", reservation.late),
+    _post(f"{_RESERVATION}/left", "host", reservation.form_without_fields(leave)),
+    _post(f"{_RESERVATION}/no-show", "host", reservation.form_without_fields(mark_no_show)),
+    _post(f"{_RESERVATION}/take-back", "host", reservation.form_without_fields(take_back)),
     _post(f"{_RESERVATION}/new-code", "host", reservation.new_code),
     _post(f"{_RESERVATION}/cancel", "host", reservation.form_without_fields(cancel)),
     _post(f"{_RESERVATION}/accept", "host", reservation.form_without_fields(accept)),

@@ -142,6 +142,7 @@ async def test_an_item_has_the_documented_members(running):
                 "customerFirstName": "Salma",
                 "source": "partner",
                 "checkedInAt": None,
+                "noShow": False,
                 "createdAt": "2026-11-21T19:00:00.000Z",
                 "updatedAt": "2026-11-21T19:00:00.000Z",
                 "createdByThisKey": True,

@@ -102,7 +102,7 @@ async def test_the_export_has_what_the_filters_ask_for_with_what_was_paid(runnin
     assert row[4] == "tel:+212600123457"
     assert row[12] == "one two"
     assert row[14:17] == ["300", "500", "MAD"]
-    assert row[19] == salma.id
+    assert row[20] == salma.id
     noted = await rows(running, "SELECT actor, what, detail FROM audit_log ORDER BY seq")
     assert noted[-1] == (f"staff:{manager.id}", "exported", '{"name":"reservations.csv"}')
 

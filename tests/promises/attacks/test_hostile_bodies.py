@@ -20,14 +20,13 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from argon2 import PasswordHasher
 
 from appliance.core.tokens import hash_token
 from appliance.door.terminals import issue_terminal
 from appliance.http.request import PRINCIPALS
 from appliance.reservations.change import claim
 from appliance.staff.model import set_password
-from tests.app.portal.people import a_person
+from tests.app.portal.people import a_person, hash_cheaply
 from tests.application import application_of
 from tests.clocks import StoppedClock
 from tests.conftest import opened_box, with_settings
@@ -202,7 +201,7 @@ def test_nor_where_somebody_holds_a_link(served, opened, name):
 @pytest.mark.slow
 def test_no_form_of_the_portal_is_an_accident(served):
     owner = served.run(a_person(served, "owner"))
-    cheap = PasswordHasher(time_cost=1, memory_cost=64).hash("none that is guessed")
+    cheap = hash_cheaply("none that is guessed")
     served.run(served.live.database.write(set_password, owner.id, cheap))
     headers = {"Cookie": owner.headers["Cookie"]}
     left = re.compile(r"/test/|.*(sign-out|password|restart|sessions)")  # twins, and what ends it

@@ -2,10 +2,10 @@
 
 from itertools import count
 
-import argon2
 import pytest
 
 from appliance.staff.audit_log import list_audit_entries
+from tests.app.portal.people import CHEAP
 from tests.app.portal.test_sign_in import PASSWORD, an_account, sign_in
 from tests.conftest import running_box, with_settings
 from web.portal.guard import PASSWORDS
@@ -33,7 +33,7 @@ async def test_a_stranger_behind_our_proxy_uses_up_nobody_elses_tries(
             return response.status
 
     async with running_box(tmp_path, clock, PROXY) as running:
-        running.app[PASSWORDS]._hasher = argon2.PasswordHasher(1, 64, 1)
+        running.app[PASSWORDS].cost = CHEAP
         await an_account(running)
         one = [await status(running, "203.0.113.5") for _ in range(tries + 1)]
         # Whoever has IPv6 has a whole network of addresses: they count as one.
@@ -48,7 +48,7 @@ async def test_a_stranger_on_the_houses_own_network_shuts_no_browser_of_the_hous
     await an_account(running)
     name = running.cookie("device")
     known = f"{name}={(await sign_in(running))[3][name]}"
-    running.app[PASSWORDS]._hasher = argon2.PasswordHasher(1, 64, 1)
+    running.app[PASSWORDS].cost = CHEAP
     guesses = [await sign_in(running, f"Nobody {n}", "wrong one") for n in range(60)]
 
     stranger = await sign_in(running, password=PASSWORD)
@@ -61,7 +61,7 @@ async def test_a_stranger_on_the_houses_own_network_shuts_no_browser_of_the_hous
 
 async def test_made_up_names_do_not_fill_the_security_log(running, clock):
     await an_account(running)
-    running.app[PASSWORDS]._hasher = argon2.PasswordHasher(1, 64, 1)
+    running.app[PASSWORDS].cost = CHEAP
     for number in range(30):
         await sign_in(running, f"Nobody {number}", "wrong one")
     clock.advance(61)

@@ -11,11 +11,10 @@ from collections import Counter
 from urllib.parse import quote, urlencode
 
 import pytest
-from argon2 import PasswordHasher
 
 from appliance.door.terminals import issue_terminal
 from appliance.staff.model import set_password
-from tests.app.portal.people import a_person
+from tests.app.portal.people import a_person, hash_cheaply
 from tests.builders import TONIGHT, a_body, table_id
 from tests.soak.scale import FULL
 from tests.waiting import within
@@ -110,7 +109,7 @@ async def test_no_request_whatever_is_an_accident(running, caplog, rounds):
     caplog.set_level(logging.WARNING)
     caplog.set_level(logging.CRITICAL, logger="aiohttp.server")  # tests/app/test_connection.py
     person = await a_person(running, "owner")
-    cheap = PasswordHasher(time_cost=1, memory_cost=64).hash("none that is guessed")
+    cheap = hash_cheaply("none that is guessed")
     await running.live.database.write(set_password, person.id, cheap)
     _, token = await running.live.database.write(issue_terminal, "Front door", role="override")
     principals = [

@@ -131,10 +131,12 @@ class LiveBoard {
     const [row, present] = [fresh.getElementById(id), document.getElementById(id)];
     if (!row) return present?.remove();
     if (present) return this.replacePart(row);
-    const rows = [...this.board.querySelectorAll<HTMLElement>("tbody tr")];
+    const { section } = row.dataset;
+    const body = [...this.board.tBodies].find((each) => each.dataset["section"] === section);
+    const rows = [...(body?.querySelectorAll<HTMLElement>("[data-place]") ?? [])];
     const place = Number(row.dataset["place"]);
     const next = rows.find((other) => Number(other.dataset["place"]) > place);
-    this.board.tBodies[0]?.insertBefore(row, next ?? null);
+    body?.insertBefore(row, next ?? null);
     row.classList.add("fresh");
   }
 

@@ -2,7 +2,7 @@
 // may also wait in the browser, because it opens at most six connections to the box.
 
 const BUSY_MS = 300;
-const SLOW_MS = 3000;
+const SLOW_MS = 5000;
 const DEADLINE_MS = 60_000;
 const timers = new Set<number>();
 let busy = 0;
@@ -10,14 +10,12 @@ let late = 0;
 
 /** Show the notice while requests, links and forms wait. Call it after all other listeners. */
 export function showWaiting(): void {
-  const ends = new WeakMap<EventTarget, () => void>();
-  document.addEventListener("htmx:before:request", ({ target }) => {
-    if (target) ends.set(target, begin());
+  // An element that is replaced meanwhile tells nobody that its request has ended, so ask the request.
+  document.addEventListener("htmx:before:request", (event) => {
+    const ctx = event.detail.ctx as unknown as { fetch: typeof fetch };
+    const send = ctx.fetch;
+    ctx.fetch = (url, init) => send(url, init).finally(begin());
   });
-  // If the answer replaces the element, its last event reaches nobody.
-  for (const kind of ["htmx:after:request", "htmx:finally:request"]) {
-    document.addEventListener(kind, ({ target }) => target && ends.get(target)?.());
-  }
   document.addEventListener("submit", (event) => event.defaultPrevented || begin());
   document.addEventListener("click", (event) => {
     const link = (event.target as Element).closest<HTMLAnchorElement>("a[href]");

@@ -1,0 +1,155 @@
+"""Parties that have left and parties that did not come: their tables are free at once."""
+
+import re
+
+import pytest
+
+from appliance.reservations.change import move_to_table
+from tests.app.portal.people import a_person
+from tests.app.portal.seating import as_it_is, path_of, rows, seat
+from tests.builders import TONIGHT, a_body, table_id
+
+HOUR = 3600
+EVENTS = "SELECT type FROM event ORDER BY seq"
+
+
+async def act(person, running, reservation, what, **form):
+    now = await as_it_is(running, reservation)
+    status, page, _ = await person.post(path_of(reservation, what), {"seen": now.version, **form})
+    return status, page
+
+
+async def availability(running, number="T1", slot="19:30"):
+    path = f"/v1/availability?date={TONIGHT}&slot={slot}"
+    _, body, _ = await running.call("GET", path)
+    return {table["id"]: table["available"] for table in body["tables"]}[table_id(number)]
+
+
+async def seated(running, **changes):
+    return await seat(running, arrived=2, checked_in_at=running.clock.now(), **changes)
+
+
+async def test_a_party_that_left_frees_its_table_and_keeps_its_check_in(running, host):
+    salma = await seated(running)
+    assert not await availability(running)
+    running.clock.advance(2 * HOUR)
+
+    assert (await act(host, running, salma, "left"))[0] == 303
+
+    now = await as_it_is(running, salma)
+    assert (now.status, now.left_at) == ("completed", running.clock.now())
+    assert now.checked_in_at == salma.checked_in_at
+    assert await availability(running)
+    status, body, _ = await running.call("POST", "/v1/reservations", json=a_body(slot="19:30"))
+    assert (status, body["status"]) == (201, "confirmed")
+    assert await rows(running, "SELECT kind FROM email WHERE kind = 'cancelled'") == []
+    assert "reservation.cancelled" not in str(await rows(running, EVENTS))
+    _, page, _ = await host.get("/portal/tonight")
+    assert re.search(r'class="gone[^>]*data-reservation="' + salma.id, page)
+    assert "left 21:00" in page
+
+
+async def test_the_export_has_the_time_at_which_a_party_left(running, manager):
+    salma = await seated(running)
+    running.clock.advance(2 * HOUR)
+    await act(manager, running, salma, "left")
+
+    _, text, _ = await manager.get("/portal/reservations/export.csv")
+    assert f'"{TONIGHT} 21:00"' in text or f";{TONIGHT} 21:00;" in text
+
+
+async def test_a_party_that_left_can_be_taken_back_while_its_table_is_free(running, host):
+    salma = await seated(running)
+    await act(host, running, salma, "left")
+    _, page, _ = await host.get(path_of(salma))
+    assert path_of(salma, "take-back") in page
+
+    assert (await act(host, running, salma, "take-back"))[0] == 303
+    now = await as_it_is(running, salma)
+    assert (now.status, now.left_at, now.arrived) == ("confirmed", None, 2)
+    assert not await availability(running)
+
+    await act(host, running, salma, "left")
+    await seat(running, access_code=None)
+    _, page, _ = await host.get(path_of(salma))
+    assert path_of(salma, "take-back") not in page
+    status, _ = await act(host, running, salma, "take-back")
+    assert status == 409
+    assert (await as_it_is(running, salma)).status == "completed"
+
+
+async def test_nobody_can_be_taken_back_once_the_evening_is_over(running, host):
+    salma = await seated(running)
+    await act(host, running, salma, "left")
+    running.clock.advance(11 * HOUR)
+    host = await a_person(running, "host", "Later")
+
+    _, page, _ = await host.get(path_of(salma))
+    assert path_of(salma, "take-back") not in page
+    assert (await act(host, running, salma, "take-back"))[0] == 409
+
+
+@pytest.mark.parametrize("changes", [{"arrived": 0}, {"arrived": 1, "status": "declined"}])
+async def test_only_a_party_that_came_in_can_have_left(running, host, changes):
+    salma = await seat(running, **changes)
+
+    assert (await act(host, running, salma, "left"))[0] == 409
+    assert (await as_it_is(running, salma)).left_at is None
+
+
+async def test_a_no_show_is_cancelled_for_partners_without_an_email(running, host):
+    _, body, _ = await running.call("POST", "/v1/reservations", json=a_body(slot="19:30"))
+    id_ = body["serviceReservationId"]
+    running.clock.advance(HOUR)
+    host = await a_person(running, "host", "Later")
+    [(before,)] = await rows(running, "SELECT count(*) FROM email")
+
+    status, _, _ = await host.post(f"/portal/reservations/{id_}/no-show", {"seen": 1})
+
+    assert status == 303
+    _, read, _ = await running.call("GET", f"/v1/reservations/{id_}")
+    assert (read["status"], read["noShow"]) == ("cancelled", True)
+    assert (await rows(running, EVENTS))[-1] == ("reservation.cancelled",)
+    assert await rows(running, "SELECT count(*) FROM email") == [(before,)]
+    assert await availability(running)
+    _, listed, _ = await host.get("/portal/reservations")
+    assert "No-show" in listed
+
+    await host.post(f"/portal/reservations/{id_}/take-back", {"seen": 2})
+    _, read, _ = await running.call("GET", f"/v1/reservations/{id_}")
+    assert (read["status"], read["noShow"]) == ("confirmed", False)
+    assert (await rows(running, EVENTS))[-1] == ("reservation.confirmed",)
+    assert not await availability(running)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"arrived": 1}, {"status": "requested"}, {"slot": "22:00"}, {"date": "2026-11-22"}]
+)
+async def test_who_came_or_is_not_expected_yet_is_no_no_show(running, host, changes):
+    running.clock.advance(HOUR)
+    salma = await seat(running, **changes)
+
+    _, page, _ = await host.get(path_of(salma))
+    assert path_of(salma, "no-show") not in page
+    assert (await act(host, running, salma, "no-show"))[0] == 409
+    assert (await as_it_is(running, salma)).status == salma.status
+
+
+async def test_door_staff_free_no_table(running):
+    salma = await seated(running)
+    person = await a_person(running, "door", "Karim")
+
+    _, page, _ = await person.get(path_of(salma))
+    assert path_of(salma, "left") not in page
+    for what in ("left", "no-show", "take-back"):
+        assert (await act(person, running, salma, what))[0] == 403
+
+
+async def test_what_left_a_table_is_not_in_the_way_of_a_move(running, host):
+    salma = await seated(running)
+    await act(host, running, salma, "left")
+    omar = await seat(running, table="T2", access_code=None, customer_name="Omar")
+
+    await running.live.database.write(move_to_table, omar.id, table_id("T1"), actor="box")
+
+    assert (await as_it_is(running, omar)).table_number == "T1"

@@ -1,0 +1,108 @@
+"""A host's evening in a browser at three sizes, with the taps and keys that each task takes."""
+
+import pytest
+
+from tests.browser.accessibility import violations
+from tests.browser.phones import PHONE
+from tests.browser.portal_world import DESK, TABLET
+
+SIZES = pytest.mark.parametrize("size", [PHONE, TABLET, DESK], ids=lambda size: str(size["width"]))
+PACE_MS = 550
+TAP_S, KEY_S, THOUGHT_S = 1.3, 0.2, 1.2  # the keystroke-level model: seconds for each
+
+
+class Host:
+    """Somebody at the board, whose taps and keys are counted."""
+
+    def __init__(self, page):
+        self.page = page
+        page.set_default_timeout(15_000)
+        self.taps = self.keys = 0
+
+    async def tap(self, selector):
+        if self.taps:  # at a hand's pace: the second click of a double click is ignored
+            await self.page.wait_for_timeout(PACE_MS)
+        self.taps += 1
+        await self.page.click(selector)
+
+    async def type(self, text):
+        self.keys += len(text)
+        await self.page.keyboard.type(text)
+
+    async def press(self, key, times=1):
+        for _ in range(times):
+            self.keys += 1
+            await self.page.keyboard.press(key)
+
+    @property
+    def seconds(self):
+        """What the model says, with one thought for each tap."""
+        return self.taps * (TAP_S + THOUGHT_S) + self.keys * KEY_S
+
+
+async def at_the_board(portal, size=DESK, **options):
+    page = await portal.desk("host", viewport=size, **options)
+    await page.goto("/portal/tonight")
+    return Host(page)
+
+
+def chip(reservation):
+    return f'td [data-reservation="{reservation.id}"]'
+
+
+def action(what):
+    return f"#drawer form[action$='/{what}'] button"
+
+
+async def becomes(portal, reservation, selector, page):
+    await page.wait_for_selector(selector)
+    return await portal.box.now_of(reservation)
+
+
+@SIZES
+async def test_left_takes_two_taps_and_can_be_undone(portal, size):
+    salma = await portal.box.guest(slot="19:30", arrived=2, checked_in_at=1)
+    host = await at_the_board(portal, size)
+
+    await host.tap(chip(salma))
+    await host.tap(action("left"))
+    now = await becomes(portal, salma, action("take-back"), host.page)
+
+    assert (now.status, host.taps) == ("completed", 2)
+    await host.page.wait_for_selector(f"tr:has({chip(salma)}.gone) .free")
+    assert await violations(host.page) == []
+    await host.page.click(action("take-back"))
+    assert (await becomes(portal, salma, action("left"), host.page)).status == "confirmed"
+    assert portal.complaints == []
+
+
+@SIZES
+async def test_a_no_show_takes_two_taps_and_can_be_undone(portal, clock, size):
+    salma = await portal.box.guest(slot="19:30")
+    clock.advance(3600)
+    host = await at_the_board(portal, size)
+
+    await host.tap(chip(salma))
+    await host.tap(action("no-show"))
+    now = await becomes(portal, salma, action("take-back"), host.page)
+
+    assert (now.status, now.no_show, host.taps) == ("cancelled", 1, 2)
+    await host.page.wait_for_selector(f"tr:has({chip(salma)}.gone) .free")
+    assert await violations(host.page) == []
+    await host.page.click(action("take-back"))
+    assert (await becomes(portal, salma, action("no-show"), host.page)).status == "confirmed"
+    assert portal.complaints == []
+
+
+async def test_left_and_its_undo_need_no_mouse(portal):
+    salma = await portal.box.guest(slot="19:30", arrived=2, checked_in_at=1)
+    host = await at_the_board(portal)
+    await host.page.focus(chip(salma))
+
+    await host.press("Enter")
+    await host.page.wait_for_selector(action("left"))
+    for key, then in (("left", "take-back"), ("take-back", "left")):
+        await host.page.focus(action(key))
+        await host.press("Enter")
+        await host.page.wait_for_selector(action(then))
+    assert (await portal.box.now_of(salma)).status == "confirmed"

@@ -1,0 +1,67 @@
+"""Staff and partners want one table at the same moment: it has one holder, whoever was first."""
+
+import asyncio
+import random
+
+import pytest
+
+from appliance.reservations.rows import get_reservation
+from tests.app.portal.people import a_person
+from tests.app.portal.seating import seat
+from tests.builders import TONIGHT, a_body, table_id
+
+ROUNDS = 12
+HELD = """SELECT r.id, h.table_id, h.starts, h.ends FROM hold h
+          JOIN reservation r ON r.seq = h.reservation_seq ORDER BY 1, 2"""
+WANTED = """SELECT id, table_id, starts, ends FROM reservation
+            WHERE status IN ('confirmed', 'completed') AND left_at IS NULL ORDER BY 1, 2"""
+
+
+async def read(running, sql):
+    return await running.live.database.read(lambda reader: list(reader.rows(sql)))
+
+
+async def book(running, number):
+    body = a_body(idempotencyKey=f"race-{number}")
+    status, _, _ = await running.call("POST", "/v1/reservations", json=body)
+    return status
+
+
+async def change(running, host, what, reservation_id, **form):
+    """Send a form as somebody who sees the reservation as it is now. Return the status."""
+    path = f"/portal/reservations/{reservation_id}/{what}"
+    now = await running.live.database.read(get_reservation, reservation_id)
+    status, _, _ = await host.post(path, {"seen": now.version, **form})
+    return status
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_left_move_no_show_taking_back_and_bookings_leave_one_holder(running, seed):
+    draw = random.Random(seed)
+    host = await a_person(running, "host", "Yasmine")
+    running.clock.advance(3600)
+    salma = await seat(running, arrived=2, checked_in_at=running.clock.now(), ends=22 * 60)
+    other = await seat(running, table="T2", access_code=None, customer_name="Omar", ends=22 * 60)
+    for number in range(ROUNDS):
+        wishes = [
+            change(running, host, "left", salma.id),
+            change(running, host, "take-back", salma.id),
+            change(running, host, "move", other.id, table=table_id("T1")),
+            change(running, host, "move", other.id, table=table_id("T2")),
+            change(running, host, "no-show", other.id),
+            change(running, host, "take-back", other.id),
+            book(running, number),
+        ]
+        draw.shuffle(wishes)
+        statuses = await asyncio.gather(*wishes)
+
+        assert set(statuses) <= {201, 303, 409}
+        held = await read(running, HELD)
+        assert held == await read(running, WANTED)
+        at_t1 = [row for row in held if row[1] == table_id("T1")]
+        assert len(at_t1) <= 1
+        _, body, _ = await running.call("GET", f"/v1/availability?date={TONIGHT}&slot=19:30")
+        [free] = [t["available"] for t in body["tables"] if t["id"] == table_id("T1")]
+        assert free == (not at_t1)
+        for row in await read(running, "SELECT id FROM reservation WHERE source = 'partner'"):
+            await running.call("DELETE", f"/v1/reservations/{row[0]}")
