@@ -107,6 +107,7 @@ rest: setup
 	@command -v curl >/dev/null || $(call apt,curl) || true
 	@command -v php >/dev/null || $(call apt,php-cli) || true
 	@test -x /usr/sbin/sshd || $(call apt,openssh-server) || true
+	@command -v age >/dev/null || $(call apt,age) || true
 	@test -x /usr/sbin/haproxy && command -v socat >/dev/null || $(call apt,haproxy socat) || true
 	@test -x /usr/sbin/nft && command -v ip >/dev/null || $(call apt,nftables iproute2) || true
 	@command -v pebble-challtestsrv >/dev/null || $(call apt,pebble) || true
@@ -123,8 +124,8 @@ rest: setup
 		command -v $$program >/dev/null || { without="$$without --ignore=tests/journeys/test_partner_docs_$$program.py"; \
 			said="$$said\nleft out: the partners' examples in $$program, because there is no $$program here"; }; \
 	done; \
-	test -x /usr/sbin/sshd || { without="$$without --ignore=tests/journeys/test_backup_targets.py"; \
-		said="$$said\nleft out: tests/journeys/test_backup_targets.py, because there is no sshd (openssh-server) here"; }; \
+	test -x /usr/sbin/sshd && command -v age >/dev/null || { without="$$without --ignore=tests/journeys/test_backup_targets.py"; \
+		said="$$said\nleft out: tests/journeys/test_backup_targets.py, because there is no sshd (openssh-server) or age here"; }; \
 	test -x /usr/sbin/sshd && test -x /usr/sbin/haproxy && command -v socat >/dev/null || { without="$$without --ignore=tests/journeys/test_outside.py --ignore=tests/journeys/test_relay_server.py"; \
 		said="$$said\nleft out: tests/journeys/test_outside.py and test_relay_server.py, because there is no sshd, haproxy or socat here"; }; \
 	test -x /usr/sbin/nft || said="$$said\nleft out: a venue behind a router (tests/journeys/test_outside.py, test_relay_server.py and test_spare_machine.py), because there is no nft (nftables) here"; \

@@ -48,6 +48,10 @@ if __name__ == "__main__":
     # at this program's path.
     pyimod02_importers.pyz_archive._filename = "/proc/self/exe"  # noqa: SLF001 - no other way
     restore_environment(os.environ)
+    from appliance.backup import copy_process
+
+    if sys.argv[1:] == [copy_process.ARGUMENT]:
+        sys.exit(copy_process.main())
     from web.main import main
 
     sys.exit(main())

@@ -1,26 +1,18 @@
-"""The backup format: the files in a backup and the encrypted stream that contains them.
+"""The backup format: a tar archive, encrypted by age for the recovery key.
 
-A backup file consists of the line `VENUEBOX BACKUP 1`, one line of unencrypted JSON (the header),
-and encrypted chunks. Each chunk is encrypted with AES-256-GCM and a key derived for this file. The
-nonce consists of the chunk's number and a flag for the last chunk, and each chunk authenticates the
-header. Any changed, missing, moved or truncated part is therefore detected.
+`age -d -i KEY FILE | tar x` opens a backup. Its first file, `manifest.json`, describes it. age
+authenticates every byte, so a changed, missing or moved part is detected.
 """
 
-import contextlib
-import hashlib
-import io
 import os
 import re
 import tarfile
-import zlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import BinaryIO
 
 import msgspec
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from appliance.backup.recovery_key import RecoveryKey
 from appliance.clock import parse_instant
@@ -28,223 +20,43 @@ from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.files import make_folder, open_private
 from appliance.core.tokens import EnvironmentName
-from appliance.database.integrity import count_rows
 
-_MAGIC = b"VENUEBOX BACKUP 1\n"
-_CHUNK = 1 << 20
-_TAG = 16
-_LONGEST_HEADER = 4096
-_PURPOSE = b"venuebox backup"
-_LEVEL = 3  # this zlib level reduces the size to a quarter, ten times faster than level 9
-
-
-@dataclass(frozen=True, slots=True)
-class Header:
-    """The unencrypted header: venue, time, program version, schema, key check and number."""
-
-    venue: str
-    slug: str
-    venue_id: str
-    made_at: str  # ISO 8601 in UTC, as in the interface
-    version: str
-    schema: int
-    key_check: str
-    salt: str  # hexadecimal
-    # Backups are ordered by this number, because the box's clock may be wrong. Older versions wrote
-    # no number.
-    number: int = 0
-
-    @property
-    def order(self) -> tuple[int, int]:
-        """The sort key. Of two backups of a box, the later one has the greater key."""
-        return self.number, self.made_at_ms
-
-    @property
-    def made_at_ms(self) -> int:
-        """When the backup was made, in ms since 1970."""
-        return parse_instant(self.made_at)
-
-
-def read_header(file: BinaryIO) -> tuple[Header, bytes]:
-    """Return the header and its raw bytes, and leave `file` at the first chunk.
-
-    Raises OperatorError if the file is not a backup, or its header is damaged or cannot be read.
-    """
-    with _reading():
-        file.seek(0)
-        magic, line = file.read(len(_MAGIC)), file.readline(_LONGEST_HEADER)
-    if magic != _MAGIC:
-        raise OperatorError("this file is not a venuebox backup, or its header is damaged")
-    try:
-        # Members that it does not know are from a later version.
-        header = msgspec.json.decode(line, type=Header)
-        bytes.fromhex(header.salt)
-        parse_instant(header.made_at)
-    except (ValueError, TypeError, OverflowError, RecursionError):
-        raise OperatorError("this backup's header is damaged. Use a different backup.") from None
-    return header, _MAGIC + line
-
-
-def show_header(path: Path) -> Header:
-    """Return the header of the backup at `path`.
-
-    Raises OperatorError if the file cannot be opened, is not a backup, or has a damaged header.
-    """
-    with open_backup(path) as file:
-        return read_header(file)[0]
-
-
-@contextlib.contextmanager
-def open_backup(path: Path) -> Iterator[BinaryIO]:
-    """Open a backup so that it is read from the disk instead of the kernel's cache.
-
-    Raises OperatorError if the file cannot be opened.
-    """
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise OperatorError(f"{path} cannot be read: {error.strerror}") from None
-    with file:
-        with contextlib.suppress(OSError):  # not all file systems support `posix_fadvise`
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        yield file
-
-
-@contextlib.contextmanager
-def _reading() -> Iterator[None]:
-    """Raise OperatorError instead of OSError, so that callers can try a different backup."""
-    try:
-        yield
-    except OSError as error:
-        raise OperatorError(
-            f"this backup cannot be read ({error.strerror}). Use a different backup."
-        ) from None
-
-
-class SealedWriter:
-    """A writable stream that compresses and encrypts a backup into `file`."""
-
-    def __init__(self, file: BinaryIO, header: Header, key: RecoveryKey) -> None:
-        line = _MAGIC + msgspec.json.encode(header) + b"\n"
-        file.write(line)
-        self._file = file
-        self._cipher, self._associated_data = _cipher(header, line, key)
-        self._compressor = zlib.compressobj(_LEVEL)
-        self._buffer = bytearray()
-        self._number = 0
-
-    def write(self, data: bytes) -> int:
-        """Write `data` and return its length."""
-        self._add_compressed(self._compressor.compress(data))
-        return len(data)
-
-    def finish(self) -> None:
-        """Write the last chunk. Readers reject a backup without its last chunk as damaged."""
-        self._add_compressed(self._compressor.flush())
-        self._seal(bytes(self._buffer), is_last=True)
-
-    def _add_compressed(self, compressed: bytes) -> None:
-        self._buffer += compressed
-        while len(self._buffer) > _CHUNK:
-            self._seal(bytes(self._buffer[:_CHUNK]), is_last=False)
-            del self._buffer[:_CHUNK]
-
-    def _seal(self, data: bytes, *, is_last: bool) -> None:
-        self._file.write(
-            self._cipher.encrypt(_nonce(self._number, is_last), data, self._associated_data)
-        )
-        self._number += 1
-
-
-class SealedReader:
-    """A readable stream of a backup's authenticated and decrypted content."""
-
-    def __init__(self, file: BinaryIO, key: RecoveryKey) -> None:
-        """Read the header.
-
-        Raises OperatorError if the file is not a backup, cannot be read or was encrypted with a
-        different key.
-        """
-        self.header, line = read_header(file)
-        if self.header.key_check != key.check:
-            raise OperatorError(
-                "this backup was encrypted with a different recovery key. Use the recovery kit "
-                "for the box that made the backup."
-            )
-        self._file = file
-        self._cipher, self._associated_data = _cipher(self.header, line, key)
-        self._decompressor = zlib.decompressobj()
-        self._ready = b""
-        self._next = self._read_chunk()
-        self._number = 0
-        self._ended = False
-
-    def read(self, size: int) -> bytes:
-        """Return at most `size` bytes, or b"" at the end.
-
-        Raises OperatorError if the backup is damaged or cannot be read.
-        """
-        while not self._ready and not self._ended:
-            self._open_chunk()
-        data, self._ready = self._ready[:size], self._ready[size:]
-        return data
-
-    def finish(self) -> None:
-        """Read to the end to authenticate every chunk."""
-        while self.read(_CHUNK):
-            pass
-
-    def _read_chunk(self) -> bytes:
-        with _reading():
-            return self._file.read(_CHUNK + _TAG)
-
-    def _open_chunk(self) -> None:
-        sealed, self._next = self._next, self._read_chunk()
-        is_last = not self._next
-        try:
-            opened = self._cipher.decrypt(
-                _nonce(self._number, is_last), sealed, self._associated_data
-            )
-            self._ready = self._decompressor.decompress(opened)
-        except (InvalidTag, ValueError, zlib.error):
-            raise OperatorError(
-                "this backup is damaged or truncated. Use a different backup."
-            ) from None
-        self._number += 1
-        self._ended = is_last
-
-
-def _cipher(header: Header, line: bytes, key: RecoveryKey) -> tuple[AESGCM, bytes]:
-    file_key = key.derive(_PURPOSE, bytes.fromhex(header.salt))
-    return AESGCM(file_key), hashlib.sha256(line).digest()
-
-
-def _nonce(number: int, is_last: bool) -> bytes:  # noqa: FBT001 - called in this file only
-    return number.to_bytes(11, "big") + bytes([is_last])
-
+_MANIFEST = "manifest.json"
+_ALLOWED_NAMES = re.compile(
+    r"(live|test)\.db|settings\.toml|erasures\.jsonl"
+    r"|(secrets|tls)/\w[\w.-]{,40}(/\w[\w.-]{,40})?",  # a name in a tar header has 100 bytes
+    re.ASCII,
+)
+_NEEDED = {"live.db", "test.db", "secrets/master.key"}
+_BLOCK, _TAR_BLOCK = 1 << 20, 512
+_END = bytes(2 * _TAR_BLOCK)
+# The unencrypted part of a file of age. Of a longer one, age would read each line for a second.
+_MAGIC, _HEADER_END, _HEADER_MAX = b"age-encryption.org/", b"\n--- ", 4096
+_UNUSABLE = "Use a different backup."
 
 # A progress callback. It receives the number of bytes processed and the total number of bytes.
 Progress = Callable[[int, int], None]
 
-_MANIFEST = "manifest.json"
-_ALLOWED_NAMES = re.compile(
-    r"(live|test)\.db|settings\.toml|erasures\.jsonl|(secrets|tls)/[\w][\w.-]*(/[\w][\w.-]*)?"
-)
-_BLOCK = 1 << 20
-_DATABASE = re.compile(r"(live|test)\.db")
 
+class Manifest(msgspec.Struct, frozen=True):
+    """What a backup contains. Members of later versions are ignored.
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """The size and SHA-256 of each file, and the row counts of the tables in each database."""
+    `number` is the one in the file's name, and `rows` counts the rows of each table by the name of
+    the database file.
+    """
 
-    files: dict[str, tuple[int, str]]
+    venue: str
+    venue_id: str
+    number: int
+    made_at: str  # ISO 8601 in UTC, as in the interface
+    version: str
+    schema: int
     rows: dict[str, dict[str, int]]
 
     @property
-    def size(self) -> int:
-        """The total size of the files, in bytes."""
-        return sum(size for size, _ in self.files.values())
+    def reservations(self) -> int:
+        """The number of reservations in the live database."""
+        return self.rows.get("live.db", {}).get("reservation", 0)
 
 
 def list_files(directory: DataDirectory, copies: dict[EnvironmentName, Path]) -> dict[str, Path]:
@@ -262,89 +74,268 @@ def list_files(directory: DataDirectory, copies: dict[EnvironmentName, Path]) ->
     return found
 
 
-def _make_manifest(files: dict[str, Path]) -> Manifest:
-    """Read all `files` and return their manifest."""
-    return Manifest(
-        {name: _measure_file(path) for name, path in files.items()},
-        {name: count_rows(path) for name, path in files.items() if _DATABASE.fullmatch(name)},
-    )
+def write_archive(
+    file: BinaryIO, manifest: Manifest, files: dict[str, Path], key: RecoveryKey, progress: Progress
+) -> None:
+    """Write the encrypted archive of `files` to `file`. Raises OSError."""
+    import pyrage  # noqa: PLC0415 - a box that makes no backup does not need it
 
-
-def write_archive(sealed: SealedWriter, files: dict[str, Path], progress: Progress) -> None:
-    """Write the manifest and the files, then finish the stream."""
-    manifest, done = _make_manifest(files), 0
-    with tarfile.open(fileobj=sealed, mode="w|", format=tarfile.PAX_FORMAT) as archive:  # type: ignore[call-overload]  # tarfile only calls write()
-        _add(archive, _MANIFEST, io.BytesIO(msgspec.json.encode(manifest)))
-        for name, path in files.items():
-            with path.open("rb") as file:
-                _add(archive, name, file)
-            done += manifest.files[name][0]
-            progress(done, manifest.size)
-    sealed.finish()
-
-
-def read_archive(sealed: SealedReader, folder: Path | None, progress: Progress) -> Manifest:
-    """Check the files and return the manifest. Unpack them into `folder`, if given, with mode 0600.
-
-    Raises OperatorError if the archive is damaged, or if a file is missing, differs from the
-    manifest or has a name that a backup must not contain.
-    """
-    manifest, done = None, 0
-    found: dict[str, tuple[int, str]] = {}
+    source = _Stream(_make_blocks(manifest, files, progress), file)
     try:
-        with tarfile.open(fileobj=sealed, mode="r|") as archive:  # type: ignore[call-overload]  # tarfile only calls read()
-            for member in archive:
-                content = archive.extractfile(member) if member.isreg() else None
-                if content is None:
-                    raise OperatorError(f"this backup contains an unexpected file {member.name!r}")
-                if manifest is None:  # the manifest is the first member
-                    manifest = msgspec.json.decode(content.read(_BLOCK), type=Manifest)
-                    continue
-                if member.name not in manifest.files or not _ALLOWED_NAMES.fullmatch(member.name):
-                    raise OperatorError(f"this backup contains an unexpected file {member.name!r}")
-                path = None if folder is None else folder / member.name
-                found[member.name] = _measure(content) if path is None else _unpack(content, path)
-                done += found[member.name][0]
-                progress(done, manifest.size)
-    except (tarfile.TarError, ValueError) as error:
-        raise OperatorError(
-            f"this backup is damaged ({type(error).__name__}). Use a different backup."
-        ) from None
-    sealed.finish()
-    if manifest is None or found != manifest.files:
-        raise OperatorError("this backup is incomplete. Use a different backup.")
-    return manifest
+        pyrage.encrypt_io(source, source, [key.identity.to_public()])
+    except pyrage.EncryptError as error:
+        raise source.failure or OSError(str(error)) from None
 
 
-def _add(archive: tarfile.TarFile, name: str, file: BinaryIO) -> None:
+class _Stream:
+    """What age reads and writes. Remembers an exception, which age replaces by its own."""
+
+    def __init__(self, blocks: Iterator[bytes], file: BinaryIO) -> None:
+        self._blocks, self._file = filter(None, blocks), file  # an empty block would be the end
+        self._rest = b""
+        self.failure: Exception | None = None
+
+    def read(self, size: int) -> bytes:
+        try:
+            if not self._rest:
+                self._rest = next(self._blocks, b"")
+        except Exception as error:
+            self.failure = error
+            raise
+        data, self._rest = self._rest[:size], self._rest[size:]
+        return data
+
+    def write(self, data: bytes) -> int:
+        try:
+            return self._file.write(data)
+        except OSError as error:
+            self.failure = error
+            raise
+
+    def flush(self) -> None:
+        self._file.flush()
+
+
+def _make_blocks(manifest: Manifest, files: dict[str, Path], progress: Progress) -> Iterator[bytes]:
+    """Yield the archive: headers, contents and padding, at most 1 MiB at once."""
+    made_at = parse_instant(manifest.made_at) // 1000
+    described = msgspec.json.encode(manifest)
+    yield _tar_header(_MANIFEST, len(described), made_at) + described + _padding(len(described))
+    total = sum(path.stat().st_size for path in files.values())
+    done = 0
+    for name, path in files.items():
+        with path.open("rb") as file:
+            size = left = os.fstat(file.fileno()).st_size
+            yield _tar_header(name, size, made_at)
+            while block := file.read(min(left, _BLOCK)):
+                yield block
+                left -= len(block)
+                done += len(block)
+                progress(done, total)
+        if left:
+            raise OSError(f"{name} became shorter")
+        yield _padding(size)
+    yield _END
+
+
+def _tar_header(name: str, size: int, made_at: int) -> bytes:
     member = tarfile.TarInfo(name)
-    member.size = file.seek(0, os.SEEK_END)
-    member.mode = 0o600
-    file.seek(0)
-    archive.addfile(member, file)
+    member.size, member.mode, member.mtime = size, 0o600, made_at
+    return member.tobuf(tarfile.GNU_FORMAT)  # USTAR has no room for sizes from 8 GiB
 
 
-def _unpack(content: IO[bytes], path: Path) -> tuple[int, str]:
-    make_folder(path.parent)
-    with open(path, "xb", opener=open_private) as file:
-        found = _measure(content, file.write)
-        file.flush()
-        os.fsync(file.fileno())
-    return found
+def _padding(size: int) -> bytes:
+    return bytes(-size % _TAR_BLOCK)
 
 
-def _measure(
-    content: IO[bytes], write: Callable[[bytes], object] = lambda _: None
-) -> tuple[int, str]:
-    """Return the size and the SHA-256 of `content`, and pass each block to `write`."""
-    digest, size = hashlib.sha256(), 0
-    while block := content.read(_BLOCK):
-        digest.update(block)
-        write(block)
-        size += len(block)
-    return size, digest.hexdigest()
+def read_archive(
+    file: BinaryIO, key: RecoveryKey, folder: Path | None, progress: Progress, newest_schema: int
+) -> Manifest:
+    """Read a whole backup and return its manifest. Unpack it into `folder`, if given.
+
+    `file` is the result of `open_backup`.
+
+    Memory and disk space are bounded by the size of the file. Raises OperatorError if the file is
+    not a backup, cannot be read, was encrypted for another key, is damaged, lacks a file, contains
+    one that a backup must not contain, or is of a newer schema than `newest_schema`. Raises OSError
+    if a file cannot be unpacked.
+    """
+    import pyrage  # noqa: PLC0415 - see above
+
+    source, unpacker = _Source(file, progress), _Unpacker(folder, newest_schema)
+    try:
+        pyrage.decrypt_io(source, unpacker, [key.identity])
+        return unpacker.finish()
+    except (pyrage.DecryptError, OSError, OperatorError) as error:
+        if source.failure:
+            raise _unreadable(source.failure) from None
+        if unpacker.failure:
+            raise unpacker.failure from None
+        if str(error) == "No matching keys found":
+            raise OperatorError(
+                "this backup was encrypted with a different recovery key. Use the recovery "
+                "kit of the box that made the backup."
+            ) from None
+        if isinstance(error, OperatorError):
+            raise
+        raise OperatorError(f"this backup is damaged or truncated. {_UNUSABLE}") from None
 
 
-def _measure_file(path: Path) -> tuple[int, str]:
-    with path.open("rb") as file:
-        return _measure(file)
+@contextmanager
+def open_backup(path: Path) -> Iterator[BinaryIO]:
+    """Open a backup so that it is read from the disk instead of the kernel's cache.
+
+    Raises OperatorError if the file cannot be read or is not encrypted by age.
+    """
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise OperatorError(f"{path} cannot be read: {error.strerror}") from None
+    with file:
+        with suppress(OSError):  # not all file systems support `posix_fadvise`
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        try:
+            start = file.read(_HEADER_MAX)
+            file.seek(0)
+        except OSError as error:
+            raise _unreadable(error) from None
+        if not start.startswith(_MAGIC) or _HEADER_END not in start:
+            raise OperatorError(f"this file is not a backup, or its start is damaged. {_UNUSABLE}")
+        yield file
+
+
+def _unreadable(error: OSError) -> OperatorError:
+    return OperatorError(f"this backup cannot be read ({error.strerror}). {_UNUSABLE}")
+
+
+class _Source:
+    """What age decrypts. Remembers an error of the disk, and tells the progress."""
+
+    def __init__(self, file: BinaryIO, progress: Progress) -> None:
+        self._file, self._progress = file, progress
+        self._done, self._told = 0, 0
+        self._total = os.fstat(file.fileno()).st_size
+        self.failure: OSError | None = None
+
+    def read(self, size: int) -> bytes:
+        try:
+            data = self._file.read(size)
+        except OSError as error:
+            self.failure = error
+            raise
+        self._done += len(data)
+        if self._done - self._told >= _BLOCK or not data:
+            self._told = self._done
+            self._progress(self._done, self._total)
+        return data
+
+
+class _Unpacker:
+    """Takes the decrypted archive in pieces of any size, checks it and writes its files."""
+
+    def __init__(self, folder: Path | None, newest_schema: int) -> None:
+        self._folder, self._newest = folder, newest_schema
+        self._manifest: Manifest | None = None
+        self._names: set[str] = set()
+        self._is_complete = False
+        self._buffer = bytearray()
+        self._parser = self._parse()
+        next(self._parser)
+        self.failure: Exception | None = None
+
+    def write(self, data: bytes) -> int:
+        self._buffer += data
+        try:
+            next(self._parser, None)
+        except Exception as error:
+            self.failure = error
+            raise
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing: `_parse` syncs each file."""
+
+    def finish(self) -> Manifest:
+        """Return the manifest. Raises OperatorError if the archive lacks a file or its end."""
+        if self._manifest is None or not self._is_complete or not self._names >= _NEEDED:
+            raise OperatorError(f"this backup is incomplete. {_UNUSABLE}")
+        return self._manifest
+
+    def _parse(self) -> Generator[None, None, None]:
+        """Read the archive. Each `yield` waits for more data in the buffer."""
+        while True:
+            yield from self._wait_for(_TAR_BLOCK)
+            block = self._take(_TAR_BLOCK)
+            if not any(block):
+                break
+            member = _read_header(block)
+            if self._manifest is None:
+                self._manifest = yield from self._read_manifest(member)
+            else:
+                yield from self._read_file(member)
+            padding = -member.size % _TAR_BLOCK
+            yield from self._wait_for(padding)
+            self._take(padding)
+        self._is_complete = True
+        while True:
+            self._buffer.clear()
+            yield
+
+    def _read_manifest(self, member: tarfile.TarInfo) -> Generator[None, None, Manifest]:
+        if member.name != _MANIFEST or member.size > _BLOCK:
+            raise OperatorError(f"this file is not a backup of venuebox. {_UNUSABLE}")
+        yield from self._wait_for(member.size)
+        try:
+            manifest = msgspec.json.decode(self._take(member.size), type=Manifest)
+            parse_instant(manifest.made_at)
+        except (ValueError, OverflowError, RecursionError):
+            raise OperatorError(f"the manifest of this backup is damaged. {_UNUSABLE}") from None
+        if manifest.schema > self._newest:
+            raise OperatorError(
+                f"this backup was made by venuebox {manifest.version}, which is newer. Restore it "
+                "with that version."
+            )
+        return manifest
+
+    def _read_file(self, member: tarfile.TarInfo) -> Generator[None, None, None]:
+        if not _ALLOWED_NAMES.fullmatch(member.name) or member.name in self._names:
+            raise OperatorError(f"this backup contains an unexpected file {member.name!r}")
+        self._names.add(member.name)
+        if self._folder is None:
+            yield from self._copy(member.size, lambda _: None)
+            return
+        path = self._folder / member.name
+        make_folder(path.parent)
+        with open(path, "xb", opener=open_private) as file:
+            yield from self._copy(member.size, file.write)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _copy(self, left: int, write: Callable[[bytes], object]) -> Generator[None, None, None]:
+        while left:
+            yield from self._wait_for(1)
+            piece = self._take(min(left, len(self._buffer)))
+            write(piece)
+            left -= len(piece)
+
+    def _wait_for(self, size: int) -> Generator[None, None, None]:
+        while len(self._buffer) < size:
+            yield
+
+    def _take(self, size: int) -> bytes:
+        piece = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        return piece
+
+
+def _read_header(block: bytes) -> tarfile.TarInfo:
+    """Parse a tar header. Only plain files are accepted, so no member is larger than it is."""
+    try:
+        member = tarfile.TarInfo.frombuf(block, "utf-8", "strict")
+    except (tarfile.HeaderError, UnicodeDecodeError) as error:
+        raise OperatorError(
+            f"this backup is damaged ({type(error).__name__}). {_UNUSABLE}"
+        ) from None
+    if member.type != tarfile.REGTYPE or member.size < 0:
+        raise OperatorError(f"this backup contains an unexpected file {member.name!r}")
+    return member

@@ -8,15 +8,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, count
 from pathlib import Path
 
 import apsw
 
 from appliance.backup import archive, catalogue
 from appliance.backup.catalogue import SUFFIX, Record, find_volume
-from appliance.backup.recovery_key import RecoveryKey, ensure_recovery_key
-from appliance.backup.restore import Proven, check_copies, prove, require_room, scratch_folder
+from appliance.backup.recovery_key import ensure_recovery_key
+from appliance.backup.restore import check_copies, prove, require_room, scratch_folder
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
 from appliance.core.errors import OperatorError
@@ -24,9 +23,9 @@ from appliance.core.files import PART, atomic_file, exclusive, make_folder
 from appliance.core.i18n import mark as _
 from appliance.core.settings import Settings
 from appliance.core.ssh import ensure_key
-from appliance.core.tokens import EnvironmentName, Tokens
+from appliance.core.tokens import EnvironmentName
 from appliance.database.connection import Reader, open_connection
-from appliance.database.integrity import describe_venue, read_schema_number
+from appliance.database.integrity import count_rows, describe_venue, read_schema_number
 from appliance.database.vacuum import copy_database
 from appliance.environment import own_version
 
@@ -62,12 +61,13 @@ class Maker:
     directory: DataDirectory
     settings: Settings
     clock: Clock
-    tokens: Tokens
     zones: ZoneDatabase
     tell: Tell = lambda _what, _done, _all: None
     patience: float = _PATIENCE_SECONDS  # seconds to wait for another backup of this box
 
-    def make(self, *, to: Path | None = None, is_frequent: bool = False) -> tuple[Path, Proven]:
+    def make(
+        self, *, to: Path | None = None, is_frequent: bool = False
+    ) -> tuple[Path, archive.Manifest]:
         """Create a verified backup in the configured folder, or in `to`. The box may be running.
 
         With `is_frequent`, verifies the backup without a trial restore, to write less to the disk.
@@ -88,7 +88,7 @@ class Maker:
                 self._remember(replace(before, trouble=trouble))
             raise OperatorError(trouble) from None
 
-    def _make_for_the_box(self, *, is_frequent: bool) -> tuple[Path, Proven]:
+    def _make_for_the_box(self, *, is_frequent: bool) -> tuple[Path, archive.Manifest]:
         self.tell("copy", 0, len(ENVIRONMENTS))
         own = self.directory.root / "backups"
         make_folder(own)
@@ -96,56 +96,50 @@ class Maker:
         with exclusive(own, self.patience, f"{waited}. Try again later."):
             folder = catalogue.find_catalogue(self.directory, self.settings)
             started = time.monotonic()
-            path, proven, mark = self._make(folder, is_frequent=is_frequent)
+            path, made, digest = self._make(folder, is_frequent=is_frequent)
             seconds, now = time.monotonic() - started, self.clock.now()
             before = catalogue.read_record(self.directory.root)
             restored_at = before.at if is_frequent else now
-            key_check = before.key_check or proven.header.key_check
             size, volume = path.stat().st_size, str(find_volume(folder))
             self._remember(
                 Record(
-                    restored_at, path.name, size, proven.reservations, volume=volume, made_at=now,
-                    seconds=seconds, mark=mark, number=proven.header.number,
-                    key_check=key_check,
+                    restored_at, path.name, size, made.reservations, volume=volume, made_at=now,
+                    seconds=seconds, digest=digest, number=made.number,
                 )
             )  # fmt: skip
-            catalogue.rotate(path, proven.header.venue_id)
-        return path, proven
+            catalogue.rotate(path)
+        return path, made
 
-    def _make(self, folder: Path, *, is_frequent: bool) -> tuple[Path, Proven, str]:
+    def _make(self, folder: Path, *, is_frequent: bool) -> tuple[Path, archive.Manifest, str]:
         self.directory.refuse_lost_key()
-        key = ensure_recovery_key(self.directory, self.tokens)
+        key = ensure_recovery_key(self.directory)
         if self.settings.backup.target.startswith("sftp:"):
             # Even the first backup must contain this key, so that a restored box goes on copying.
             ensure_key(self.directory.root)
         _sweep(folder)
         with scratch_folder(self.directory) as scratch:
             copies = self._copy(scratch)
-            mark = self._mark(copies["live"])
-            header = self._header(copies["live"], key, folder)
-            path = _choose_path(folder, header)
+            digest = self._digest(copies["live"])
+            path, manifest = self._describe(copies, folder)
+            files = archive.list_files(self.directory, copies)
             with atomic_file(path) as file:
-                files = archive.list_files(self.directory, copies)
-                sealed = archive.SealedWriter(file, header, key)
-                archive.write_archive(sealed, files, partial(self.tell, "seal"))
+                seal, proof = (partial(self.tell, phase) for phase in ("seal", "prove"))
+                archive.write_archive(file, manifest, files, key, seal)
                 file.flush()
                 os.fsync(file.fileno())
                 with archive.open_backup(Path(file.name)) as made:
-                    tell = partial(self.tell, "prove")
                     if is_frequent:
                         master = self.directory.master_key()
-                        proven = check_copies(
-                            made, key, copies, master, self.clock, self.zones, tell
-                        )
+                        check_copies(made, key, copies, master, self.clock, self.zones, proof)
                     else:
                         for copy in copies.values():
                             copy.unlink()
-                        proven = prove(made, key, scratch, self.clock, self.zones, tell)
-            return path, proven, mark
+                        prove(made, key, scratch, self.clock, self.zones, proof)
+            return path, manifest, digest
 
-    def _mark(self, live: Path) -> str:
+    def _digest(self, live: Path) -> str:
         with contextlib.closing(open_connection(live, writable=False)) as connection:
-            return find_mark(Reader(connection, self.clock, self.zones))
+            return find_digest(Reader(connection, self.clock, self.zones))
 
     def _copy(self, scratch: Path) -> dict[EnvironmentName, Path]:
         copies: dict[EnvironmentName, Path] = {}
@@ -157,24 +151,25 @@ class Maker:
             copy_database(self.directory.database(name), copies[name])
         return copies
 
-    def _header(self, live: Path, key: RecoveryKey, folder: Path) -> archive.Header:
-        venue, slug, venue_id = describe_venue(live)
-        return archive.Header(
-            venue, slug, venue_id,
-            made_at=format_instant(self.clock.now()),
-            version=own_version(),
-            schema=read_schema_number(live),
-            key_check=key.check,
-            salt=self.tokens.random_bytes(32).hex(),
-            number=catalogue.next_number(self.directory, folder, venue_id),
+    def _describe(
+        self, copies: dict[EnvironmentName, Path], folder: Path
+    ) -> tuple[Path, archive.Manifest]:
+        """Return the path of the new backup and its manifest."""
+        venue, slug, venue_id = describe_venue(copies["live"])
+        number, now = catalogue.next_number(self.directory, folder), self.clock.now()
+        manifest = archive.Manifest(
+            venue, venue_id, number, format_instant(now), own_version(),
+            schema=read_schema_number(copies["live"]),
+            rows={path.name: count_rows(path) for path in copies.values()},
         )  # fmt: skip
+        return folder / catalogue.make_name(slug, number, now, venue_id), manifest
 
     def _remember(self, record: Record) -> None:
         with contextlib.suppress(OSError):  # ignore a full disk, which an alert already reports
             catalogue.write_record(self.directory.root, record)
 
 
-def find_mark(reader: Reader) -> str:
+def find_digest(reader: Reader) -> str:
     """Return a digest of the data that a venue would miss if the box were lost.
 
     It does not cover alerts, sessions and deliveries, because a change to these alone does not
@@ -200,18 +195,6 @@ def _sweep(folder: Path) -> None:
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
                 path.unlink()
-
-
-def _choose_path(folder: Path, header: archive.Header) -> Path:
-    """Return the path of the new backup.
-
-    Names of a venue's backups sort by date. If several backups are made in the same second, the
-    later ones get a number.
-    """
-    stem = f"{header.slug}-{header.made_at[:19].replace(':', '')}Z"
-    names = chain([stem], (f"{stem}-{number}" for number in count(2)))
-    paths = (folder / f"{name}{SUFFIX}" for name in names)
-    return next(path for path in paths if not path.exists())
 
 
 def _describe(error: Exception, root: Path) -> str:

@@ -1,79 +1,88 @@
-"""The recovery key, which decrypts every backup of a box, and the printable recovery kit."""
+"""The recovery key, which decrypts every backup of a box, and the printable recovery kit.
 
-import base64
-import hashlib
-import hmac
-from dataclasses import dataclass
+The key is an age identity (https://age-encryption.org), so `age` too decrypts the backups.
+"""
+
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jinja2
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from appliance.backup.catalogue import read_record
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write, exclusive, make_folder
 from appliance.core.i18n import load_languages
 from appliance.core.i18n import mark as _
 from appliance.core.qr import qr_blocks, qr_svg
-from appliance.core.tokens import Tokens
 
-_BYTES = 32
-_CHECK_BYTES = 3  # length of the checksum, which misses 1 in 16 million typing errors
-_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's alphabet, without I, L, O and U
-_LOOKALIKES = str.maketrans({"I": "1", "L": "1", "O": "0"})
-_RFC_4648 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"  # the alphabet of the `base64` module
-_LETTERS = (_BYTES + _CHECK_BYTES) * 8 // 5
-_GROUP = 4
+if TYPE_CHECKING:
+    from pyrage import x25519
+
+_PREFIX = "AGE-SECRET-KEY-1"
+_PREFIX_START, _PREFIX_LETTERS = "AGESECRETKEY", 13
+LETTERS = 58  # after the prefix
+_GROUP, _ROW = 4, 32
+# Letters that the key cannot contain after its prefix, and the ones that they are misread for.
+_LOOKALIKES = str.maketrans({"1": "L", "I": "L", "O": "0", "B": "8"})
 _PATIENCE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryKey:
-    """The secret that the recovery kit shows. It decrypts every backup of the box."""
+    """The secret that the recovery kit shows. `text` is a valid age identity."""
 
-    raw: bytes
-
-    def __repr__(self) -> str:
-        return "RecoveryKey(…)"
+    text: str = field(repr=False)
 
     @property
-    def text(self) -> str:
-        """The printed form: 56 letters and digits in groups of four, including a checksum."""
-        encoded = base64.b32encode(self.raw + _checksum(self.raw)).decode()
-        letters = encoded.translate(str.maketrans(_RFC_4648, _ALPHABET))
-        return "-".join(letters[at : at + _GROUP] for at in range(0, _LETTERS, _GROUP))
+    def identity(self) -> "x25519.Identity":
+        """The identity that decrypts backups."""
+        from pyrage import x25519  # noqa: PLC0415 - a box that makes no backup does not need it
+
+        return x25519.Identity.from_str(self.text)
 
     @property
-    def check(self) -> str:
-        """A public identifier of the key: 16 hex digits that reveal nothing else about it."""
-        return self.derive(b"venuebox backup key check", b"")[:8].hex()
+    def rows(self) -> list[str]:
+        """The key in three rows, as it is printed."""
+        letters = self.text.removeprefix(_PREFIX)
+        rows = (letters[at : at + _ROW] for at in range(0, LETTERS, _ROW))
+        return [_PREFIX, *(_in_groups(row) for row in rows)]
 
-    def derive(self, purpose: bytes, salt: bytes) -> bytes:
-        """Derive a 32-byte key for one `purpose` with HKDF-SHA256."""
-        return HKDF(algorithm=SHA256(), length=32, salt=salt, info=purpose).derive(self.raw)
+
+def _in_groups(row: str) -> str:
+    return " ".join(row[at : at + _GROUP] for at in range(0, len(row), _GROUP))
 
 
 def parse_recovery_key(text: str) -> RecoveryKey:
     """Parse a typed or scanned key. Raises OperatorError if its length or checksum is wrong."""
-    letters = "".join(c for c in text.upper() if c.isalnum()).translate(_LOOKALIKES)
-    if len(letters) != _LETTERS or any(c not in _ALPHABET for c in letters):
+    from pyrage import IdentityError, x25519  # noqa: PLC0415 - see above
+
+    letters = find_letters(text)
+    if len(letters) != LETTERS:
         raise OperatorError(
-            f"the recovery key has {_LETTERS} letters and digits, but {len(letters)} were "
-            "typed. Type it as the recovery kit shows it."
+            f"the recovery key has {LETTERS} letters and digits after {_PREFIX}, but "
+            f"{len(letters)} were typed. Type it as the recovery kit shows it."
         )
-    decoded = base64.b32decode(letters.translate(str.maketrans(_ALPHABET, _RFC_4648)))
-    raw = decoded[:_BYTES]
-    if not hmac.compare_digest(decoded[_BYTES:], _checksum(raw)):
+    key = _PREFIX + letters.translate(_LOOKALIKES)
+    try:
+        x25519.Identity.from_str(key)
+    except IdentityError:
         raise OperatorError(
             "the recovery key contains a typing error. Compare it with the recovery kit."
-        )
-    return RecoveryKey(raw)
+        ) from None
+    return RecoveryKey(key)
+
+
+def find_letters(text: str) -> str:
+    """Return the letters and digits of a typed key, without its prefix."""
+    letters = "".join(c for c in text.upper() if c.isalnum())
+    return letters[_PREFIX_LETTERS:] if letters.startswith(_PREFIX_START) else letters
 
 
 def recovery_key_file(directory: DataDirectory) -> Path:
-    """Return the path of the recovery key that encrypts the box's backups."""
+    """Return the path of the recovery key. `age -d -i` takes this file."""
     return directory.root / "secrets" / "recovery.key"
 
 
@@ -84,46 +93,54 @@ def find_recovery_key(directory: DataDirectory) -> RecoveryKey | None:
     """
     path = recovery_key_file(directory)
     try:
-        raw = path.read_bytes()
+        return parse_recovery_key(path.read_text("ascii"))
     except FileNotFoundError:
         return None
     except OSError as error:
         raise OperatorError(
             f"{path} cannot be read ({error.strerror}). Run this command as the file's owner."
         ) from None
-    if len(raw) != _BYTES + _CHECK_BYTES or raw[_BYTES:] != _checksum(raw[:_BYTES]):
-        raise OperatorError(
-            f"{path} is damaged. Delete it, then print a new recovery kit with venuebox backup kit."
-        )
-    return RecoveryKey(raw[:_BYTES])
+    except (OperatorError, ValueError):
+        raise OperatorError(f"{path} is damaged. {_REPAIR}") from None
 
 
-def ensure_recovery_key(directory: DataDirectory, tokens: Tokens) -> RecoveryKey:
-    """Return the box's recovery key, and create it on first use.
+_REPAIR = (
+    "Write the key of the printed recovery kit into it, or make a new key and print a new kit "
+    "with venuebox backup kit --new."
+)
 
-    Several processes may call it at the same time. Raises OperatorError if the key file is damaged
-    or cannot be read, or if another process locks its folder for more than 30 s.
+
+def ensure_recovery_key(directory: DataDirectory) -> RecoveryKey:
+    """Return the box's recovery key, and create it before the first backup.
+
+    Several processes may call it at the same time. Raises OperatorError if the key file is lost,
+    damaged or cannot be read, or if another process locks its folder for more than 30 s.
     """
     folder = recovery_key_file(directory).parent
     make_folder(folder)
     with exclusive(
         folder, _PATIENCE_SECONDS, "another process is creating the recovery key. Try again."
     ):
-        return find_recovery_key(directory) or keep_recovery_key(
-            directory, RecoveryKey(tokens.random_bytes(_BYTES))
-        )
+        key = find_recovery_key(directory)
+        if key is None and read_record(directory.root).latest is not None:
+            # A new key would decrypt no backup that was made before, and no printed kit shows it.
+            raise OperatorError(f"{recovery_key_file(directory)} is missing. {_REPAIR}")
+        return key or create_recovery_key(directory)
+
+
+def create_recovery_key(directory: DataDirectory) -> RecoveryKey:
+    """Create a key and store it as the box's recovery key."""
+    from pyrage import x25519  # noqa: PLC0415 - see above
+
+    return keep_recovery_key(directory, RecoveryKey(str(x25519.Identity.generate())))
 
 
 def keep_recovery_key(directory: DataDirectory, key: RecoveryKey) -> RecoveryKey:
     """Store `key` as the box's recovery key and return it."""
     path = recovery_key_file(directory)
     make_folder(path.parent)
-    atomic_write(path, key.raw + _checksum(key.raw))
+    atomic_write(path, f"{key.text}\n".encode())
     return key
-
-
-def _checksum(raw: bytes) -> bytes:
-    return hashlib.sha256(b"venuebox recovery key" + raw).digest()[:_CHECK_BYTES]
 
 
 _TITLE, _KEY = _("Recovery kit"), _("Recovery key")
@@ -131,35 +148,58 @@ _WARNING = _(
     "Keep this sheet outside the venue, and never with the backups: anyone who has both can read "
     "everything the box knows about your guests."
 )
+_RESTORE = "sudo ./venuebox restore {source} --data /srv/venuebox"
+# Sentences, each with the command that it explains, or with "".
 _STEPS = (
-    _("Take a new machine with venuebox and plug in the drive with the backups."),
-    _("Choose the latest backup: its name ends in .venuebox-backup."),
-    _("Type: venuebox restore FILE --data DIRECTORY, then the key above."),
-    _("Type: venuebox serve --data DIRECTORY. QR codes already sent stay valid."),
-)
+    (
+        _("Take a new machine with Linux. Plug in the drive with the backups and copy the program "
+          "venuebox to the machine."),
+        "chmod +x venuebox",
+    ),
+    (
+        _("Restore the latest backup, and type the key above when you are asked for it. FILE is "
+          "the backup with the highest number; its name ends in .tar.age."),
+        _RESTORE.format(source="FILE"),
+    ),
+    (
+        _("Start the box, now and each time the machine starts. QR codes already sent stay valid."),
+        "sudo ./venuebox service install --data /srv/venuebox",
+    ),
+)  # fmt: skip
+_ELSEWHERE = _("Or restore the latest copy that the box made elsewhere.")
+_WITHOUT = (
+    _("Without venuebox, the program age opens a backup. Write the key into the file KEY, in one "
+      "line and without spaces."),
+    "age -d -i KEY FILE | tar x",
+)  # fmt: skip
 
 
-def kit_text(key: RecoveryKey, venue: str, language: str) -> str:
-    """Return the recovery kit as console text: the key in rows, a QR code and instructions."""
+def _steps(target: str) -> list[tuple[str, str]]:
+    elsewhere = [(_ELSEWHERE, _RESTORE.format(source=f"--from {target}"))] if target else []
+    return [*_STEPS[:2], *elsewhere, *_STEPS[2:], _WITHOUT]
+
+
+def kit_text(key: RecoveryKey, venue: str, target: str, language: str) -> str:
+    """Return the recovery kit as console text: the key in rows, a QR code and instructions.
+
+    `target` is the address of the backup target, or "".
+    """
     say = load_languages().get(language).plain
-    numbered = "\n".join(f"  {number}. {say(step)}" for number, step in enumerate(_STEPS, 1))
-    rows = "\n".join(f"    {row}" for row in key_rows(key))
+    numbered = "\n".join(
+        f"  {number}. {say(step)}\n     {command}"
+        for number, (step, command) in enumerate(_steps(target), 1)
+    )
+    rows = "\n".join(f"    {row}" for row in key.rows)
     return (
         f"{say(_TITLE)} · {venue}\n\n{say(_WARNING)}\n\n{say(_KEY)}\n{rows}\n\n"
         f"{qr_blocks(key.text)}\n\n{numbered}"
     )
 
 
-def kit_html(key: RecoveryKey, venue: str) -> str:
+def kit_html(key: RecoveryKey, venue: str, target: str) -> str:
     """Return the kit as a printable, self-contained HTML page in three languages."""
     page = resources.files("appliance.backup").joinpath("kit.html").read_text("utf-8")
     return jinja2.Environment(autoescape=True).from_string(page).render(
-        venue=venue, languages=load_languages().all(), rows=key_rows(key),
-        code=qr_svg(key.text), title=_TITLE, key=_KEY, warning=_WARNING, steps=_STEPS,
+        venue=venue, languages=load_languages().all(), rows=key.rows,
+        code=qr_svg(key.text), title=_TITLE, key=_KEY, warning=_WARNING, steps=_steps(target),
     )  # fmt: skip
-
-
-def key_rows(key: RecoveryKey) -> list[str]:
-    """Return the key as two rows of seven groups, for display."""
-    groups = key.text.split("-")
-    return [" ".join(groups[:7]), " ".join(groups[7:])]

@@ -3,7 +3,6 @@
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -26,73 +25,55 @@ from appliance.reservations.rows import find_reservation
 from appliance.staff.accounts import is_closed
 from appliance.staff.audit_log import CONSOLE, record_audit
 
-_BOOKINGS_BYTES = 16 << 20  # larger than the amount that bookings add to the WAL during a backup
-
-
-@dataclass(frozen=True, slots=True)
-class Proven:
-    """A verified backup's header and manifest."""
-
-    header: archive.Header
-    manifest: archive.Manifest
-
-    @property
-    def reservations(self) -> int:
-        """The number of reservations in the backup's live database."""
-        return self.manifest.rows["live.db"].get("reservation", 0)
+BOOKINGS_BYTES = 16 << 20  # larger than the amount that bookings add to the WAL during a backup
 
 
 def prove(
     file: BinaryIO, key: RecoveryKey, scratch: Path, clock: Clock, zones: ZoneDatabase,
     progress: archive.Progress = lambda _done, _all: None, *, upgrade: bool = False,
-) -> Proven:  # fmt: skip
+) -> archive.Manifest:  # fmt: skip
     """Verify the backup by restoring it to a temporary folder in `scratch`.
 
     With `upgrade`, also upgrade the restored databases to this version's schema. Raises
-    OperatorError if the file is damaged, a database is corrupt, rows are missing, or a guest pass
-    signed with the restored keys is not accepted.
+    OperatorError if the file is unusable (see `read_archive`), a database is corrupt, rows are
+    missing, or a guest pass signed with the restored keys is not accepted.
     """
     with tempfile.TemporaryDirectory(prefix="proof-", dir=scratch) as folder:
-        proven = unpack_proven(file, key, Path(folder), clock, zones, progress)
+        manifest = unpack_proven(file, key, Path(folder), clock, zones, progress)
         for name in ENVIRONMENTS if upgrade else ():
             migrate(Path(folder, f"{name}.db"))
             _refuse_faults(Path(folder, f"{name}.db"))
-        return proven
+        return manifest
 
 
 def unpack_proven(
     file: BinaryIO, key: RecoveryKey, folder: Path, clock: Clock, zones: ZoneDatabase,
     progress: archive.Progress = lambda _done, _all: None,
-) -> Proven:  # fmt: skip
+) -> archive.Manifest:  # fmt: skip
     """Verify the backup as `prove` does, and leave the restored files in `folder`.
 
     Raises OperatorError for the same reasons as `prove`.
     """
-    sealed = archive.SealedReader(file, key)
-    manifest = archive.read_archive(sealed, folder, progress)
-    master = folder / "secrets" / "master.key"
-    if not master.exists():
-        raise OperatorError("this backup has no master key. Use a different backup.")
+    manifest = archive.read_archive(file, key, folder, progress, newest_schema())
+    master = (folder / "secrets" / "master.key").read_bytes()
     for name in ENVIRONMENTS:
-        _prove_database(folder / f"{name}.db", name, manifest, master.read_bytes(), clock, zones)
-    return Proven(sealed.header, manifest)
+        _prove_database(folder / f"{name}.db", name, manifest, master, clock, zones)
+    return manifest
 
 
 def check_copies(
     file: BinaryIO, key: RecoveryKey, copies: dict[EnvironmentName, Path], master: bytes,
     clock: Clock, zones: ZoneDatabase, progress: archive.Progress,
-) -> Proven:  # fmt: skip
+) -> None:  # fmt: skip
     """Verify the backup like `prove`, but without writing to the disk, to spare SD cards.
 
-    Checks the hash of every file in the backup. Instead of restored databases, checks `copies`, the
-    database files that the backup was made from. Raises OperatorError for the same reasons as
+    Reads the whole backup, which age authenticates. Instead of restored databases, checks `copies`,
+    the database files that the backup was made from. Raises OperatorError for the same reasons as
     `prove`.
     """
-    sealed = archive.SealedReader(file, key)
-    manifest = archive.read_archive(sealed, None, progress)
-    for name, path in copies.items():
-        _prove_database(path, name, manifest, master, clock, zones)
-    return Proven(sealed.header, manifest)
+    manifest = archive.read_archive(file, key, None, progress, newest_schema())
+    for name, copy in copies.items():
+        _prove_database(copy, name, manifest, master, clock, zones)
 
 
 def _prove_database(
@@ -100,7 +81,7 @@ def _prove_database(
     zones: ZoneDatabase,
 ) -> None:  # fmt: skip
     _refuse_faults(path)
-    if count_rows(path) != manifest.rows[path.name]:
+    if count_rows(path) != manifest.rows.get(path.name):
         raise OperatorError(f"{path.name} in this backup lacks rows. Use a different backup.")
     with closing(open_connection(path, writable=False)) as connection:
         if int(connection.pragma("user_version")) == newest_schema():
@@ -151,7 +132,7 @@ def require_room(directory: DataDirectory, size: int, failure: str) -> None:
 
     The message begins with `failure`. On a full disk, the box could not store bookings.
     """
-    require_space(directory.root, size + _BOOKINGS_BYTES, failure)
+    require_space(directory.root, size + BOOKINGS_BYTES, failure)
 
 
 # Files that are not restored if the box already has them, because the box's are newer.
@@ -165,71 +146,59 @@ _DATABASES = [f"{name}{more}" for name in ("test.db", "live.db") for more in (*_
 def restore_blank(
     file: BinaryIO, key: RecoveryKey, directory: DataDirectory, clock: Clock, zones: ZoneDatabase,
     progress: archive.Progress,
-) -> Proven:  # fmt: skip
-    """Restore a complete box into a directory without a box.
+) -> archive.Manifest:  # fmt: skip
+    """Restore a complete box from the backup into a directory without a box.
 
     If the directory contains a box that was never set up, its files are moved to another folder. An
     interrupted restore can be run again. Raises OperatorError if the backup is unusable, or if the
     directory contains any other box or some of a box's files, such as a write-ahead log.
     """
-    refuse_newer(archive.read_header(file)[0])
     directory.make_folders()
     with directory.lock():
         if not (directory.restore_mark.exists() or is_unowned(directory, clock, zones)):
             _refuse_parts(directory)
         with scratch_folder(directory) as scratch:
-            proven = unpack_proven(file, key, scratch, clock, zones, progress)
-            _record_restore(scratch, proven, clock, zones)
+            manifest = unpack_proven(file, key, scratch, clock, zones, progress)
+            _record_restore(scratch, manifest, clock, zones)
             if is_unowned(directory, clock, zones):
                 put_unowned_aside(directory, clock)
             atomic_write(directory.restore_mark, b"")
             for name in _DATABASES:  # an interrupted restore may have left these files
                 (directory.root / name).unlink(missing_ok=True)
-            _place(directory, scratch, key, proven.header)
-            return proven
-
-
-def refuse_newer(header: archive.Header) -> None:
-    """Raise OperatorError if the backup has a newer database schema than this program."""
-    if header.schema > newest_schema():
-        raise OperatorError(
-            f"this backup was made by venuebox {header.version}, which is newer. Restore it "
-            "with that version."
-        )
+            _place(directory, scratch, key, manifest)
+            return manifest
 
 
 def restore_latest(
     key: RecoveryKey, directory: DataDirectory, folders: list[Path], clock: Clock,
     zones: ZoneDatabase, progress: archive.Progress,
-) -> tuple[Path, Path, Proven, bool]:  # fmt: skip
+) -> tuple[Path, Path, archive.Manifest, bool]:  # fmt: skip
     """Replace the box's data with the latest good backup in `folders`.
 
-    Returns (path of the backup, folder with the old data, verified backup, whether live.db was
-    kept). It is kept if only test.db is damaged. Settings and certificates are kept too. Backups
-    with a newer schema than this program's are skipped, so an older program can revert an upgrade.
-    Raises OperatorError if there is no good backup.
+    Returns (path of the backup, folder with the old data, its manifest, whether live.db was kept).
+    It is kept if only test.db is damaged. Settings and certificates are kept too. Backups for
+    another key are skipped, and those with a newer schema than this program's, so an older program
+    can revert an upgrade. Raises OperatorError if there is no good backup.
     """
     with directory.lock():
         keeps_live = not _is_damaged(directory, "live") and _is_damaged(directory, "test")
-        failure, newest = "", newest_schema()
-        backups = [backup for folder in folders for backup in catalogue.list_backups(folder)]
-        for path, header in sorted(backups, key=lambda backup: backup[1].order, reverse=True):
-            if header.key_check != key.check or header.schema > newest:
-                continue
+        paths = {path.name: path for folder in folders for path in catalogue.list_backups(folder)}
+        failure = ""
+        for path in (paths[backup.name] for backup in catalogue.sort_names(paths)):
             try:
                 with archive.open_backup(path) as file, scratch_folder(directory) as scratch:
-                    proven = unpack_proven(file, key, scratch, clock, zones, progress)
+                    manifest = unpack_proven(file, key, scratch, clock, zones, progress)
                     kept = keeps_live and _has_same_keys(directory, scratch)
                     if kept:
                         aside = _replace_sandbox(directory, scratch, clock)
                     else:
-                        _record_restore(scratch, proven, clock, zones)
+                        _record_restore(scratch, manifest, clock, zones)
                         aside = _move_aside(directory, clock)
-                        _place(directory, scratch, key, proven.header)
+                        _place(directory, scratch, key, manifest)
             except OperatorError as error:  # try the next older backup
-                failure = f" ({path.name}: {error})"
+                failure = failure or f" ({path.name}: {error})"
                 continue
-            return path, aside, proven, kept
+            return path, aside, manifest, kept
     where = ", ".join(map(str, folders)) or "any folder"
     raise OperatorError(
         f"there is no good backup of this box in {where}{failure}. Nothing was changed."
@@ -302,15 +271,17 @@ def _move(files: list[Path], aside: Path) -> None:
             path.replace(aside / path.name)
 
 
-def _record_restore(scratch: Path, proven: Proven, clock: Clock, zones: ZoneDatabase) -> None:
+def _record_restore(
+    scratch: Path, manifest: archive.Manifest, clock: Clock, zones: ZoneDatabase
+) -> None:
     """Record the restore in the audit log in `scratch`."""
     make_live(scratch / "live.db")
     with session(scratch / "live.db", clock, Tokens(), zones) as tx:
-        record_audit(tx, CONSOLE, "restored", made_at=proven.header.made_at)
+        record_audit(tx, CONSOLE, "restored", made_at=manifest.made_at)
 
 
 def _place(
-    directory: DataDirectory, scratch: Path, key: RecoveryKey, header: archive.Header
+    directory: DataDirectory, scratch: Path, key: RecoveryKey, manifest: archive.Manifest
 ) -> None:
     """Move the restored files from `scratch` into place, and remove the restore mark last."""
     for database in ("live.db", "test.db"):
@@ -326,7 +297,7 @@ def _place(
         path.replace(target)
         sync(target.parent)
     keep_recovery_key(directory, key)
-    catalogue.note_restored(directory.root, header)
+    catalogue.note_restored(directory.root, manifest.number)
     directory.restore_mark.unlink()
     sync(directory.root)
 

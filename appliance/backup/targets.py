@@ -1,11 +1,10 @@
 """The targets of backup copies: an SFTP server or S3-compatible storage.
 
-Functions import asyncssh and obstore when they need them, because an import at the top of this file
-would delay the start of the box.
+A target may be hostile, so this module is used only in a child process (`copy_process`). Functions
+import asyncssh and obstore when they need them, because a box needs only one of the two.
 """
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -13,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from appliance.backup.catalogue import SUFFIX, slug_of
-from appliance.core.data_directory import DataDirectory
+from appliance.backup.catalogue import SUFFIX, parse_name
 from appliance.core.errors import OperatorError
 from appliance.core.files import PART, atomic_write, make_folder
 from appliance.core.settings import BackupSettings, is_target
@@ -25,16 +23,20 @@ if TYPE_CHECKING:
     from obstore.store import S3Store
 
 T = TypeVar("T")
-log = logging.getLogger(__name__)
+# A progress callback. It receives the number of bytes copied and the total number of bytes.
+Tell = Callable[[int, int], None]
 
 _CONNECT_SECONDS = 30.0
-_SMALL_SECONDS = 60.0  # deadline for short calls, such as `list`, `head` and `delete`
-_SLOWEST = 20_000  # bytes per second; a slower transfer does not finish before its deadline
-HEAD_BYTES = 8192  # more than the longest header of a backup
+_SMALL_SECONDS = 60.0  # deadline for short calls, such as `list` and `delete`, and for each block
+SLOWEST = 20_000  # bytes per second; a slower transfer fails
 _BLOCK = 1 << 20
 _LIST_MAX = 4 << 20  # bytes of a target's list of files: the names, and _ENTRY bytes for each
 _ENTRY = 200
 _PINS = "known_hosts"  # in secrets/
+_OWN_KEYS = (
+    "{host} refuses the SSH keys of this user. Put the user's public key on the server, or set the "
+    "password: sudo VENUEBOX_BACKUP_TARGET_SECRET=… venuebox restore …"
+)
 
 
 class TargetError(OperatorError):
@@ -42,9 +44,9 @@ class TargetError(OperatorError):
 
 
 def open_target(
-    settings: BackupSettings, directory: DataDirectory
+    settings: BackupSettings, root: Path, warn: Callable[[str], None]
 ) -> "AbstractAsyncContextManager[Target]":
-    """Connect to `settings.target`.
+    """Connect to `settings.target`. `root` is the data directory; `warn` is told of a new host key.
 
     Raises TargetError if the target fails, while connecting or during the block.
     """
@@ -55,13 +57,21 @@ def open_target(
         )
     url = urlsplit(settings.target)
     if url.scheme == "sftp":
-        return _explaining(_open_sftp(url, settings, directory), url.hostname or "")
+        host = url.hostname or ""
+        refused = f"{host} refuses the key of this box"
+        if settings.target_secret:
+            refused = f"{host} refuses the password"
+        elif not key_file(root).exists():  # a new machine
+            refused = _OWN_KEYS.format(host=host)
+        return _explaining(_open_sftp(url, settings, root, warn), host, refused)
     endpoint = dict(parse_qsl(url.query)).get("endpoint", "https://s3.amazonaws.com")
     return _explaining(_open_s3(url, settings), urlsplit(endpoint).hostname or "")
 
 
 @asynccontextmanager
-async def _explaining(opened: AbstractAsyncContextManager[T], host: str) -> AsyncIterator[T]:
+async def _explaining(
+    opened: AbstractAsyncContextManager[T], host: str, refused: str = ""
+) -> AsyncIterator[T]:
     import asyncssh  # noqa: PLC0415 - see above
     from obstore.exceptions import BaseError  # noqa: PLC0415 - see above
 
@@ -69,7 +79,7 @@ async def _explaining(opened: AbstractAsyncContextManager[T], host: str) -> Asyn
         async with opened as target:
             yield target
     except asyncssh.PermissionDenied:
-        raise TargetError(f"{host} refuses the key and the password of this box") from None
+        raise TargetError(refused) from None
     except asyncssh.HostKeyNotVerifiable:
         raise TargetError(
             f"{host} presents a host key other than the one that this box expects. If the server "
@@ -77,7 +87,7 @@ async def _explaining(opened: AbstractAsyncContextManager[T], host: str) -> Asyn
             "address"
         ) from None
     except TimeoutError:
-        raise TargetError(f"{host} did not answer in time") from None
+        raise TargetError(f"{host} did not answer in time, or too slowly") from None
     except (asyncssh.Error, BaseError, OSError) as error:
         reason = str(error).split("\n")[0] or type(error).__name__
         if reason == "Failure":  # OpenSSH's only word for a full disk
@@ -87,7 +97,7 @@ async def _explaining(opened: AbstractAsyncContextManager[T], host: str) -> Asyn
 
 @asynccontextmanager
 async def _open_sftp(
-    url: SplitResult, settings: BackupSettings, directory: DataDirectory
+    url: SplitResult, settings: BackupSettings, root: Path, warn: Callable[[str], None]
 ) -> "AsyncIterator[Target]":
     """Connect to an SFTP server. Accept only the host key in its address.
 
@@ -96,8 +106,8 @@ async def _open_sftp(
     """
     import asyncssh  # noqa: PLC0415 - see above
 
-    secrets, host, port = directory.root / "secrets", url.hostname or "", url.port or 22
-    pins, key = secrets / _PINS, key_file(directory.root)
+    secrets, host, port = root / "secrets", url.hostname or "", url.port or 22
+    pins, key = secrets / _PINS, key_file(root)
     label = host if port == 22 else f"[{host}]:{port}"
     # A fingerprint may contain a plus sign, which `parse_qsl` decodes as a space.
     expected = dict(parse_qsl(url.query)).get("hostkey", "").replace(" ", "+")
@@ -126,7 +136,7 @@ async def _open_sftp(
             make_folder(secrets)
             atomic_write(pins, (pins.read_bytes() if pins.exists() else b"") + line.encode())
             fingerprint = shown[0].get_fingerprint()
-            log.warning("backup: host key %s of %s is trusted from now on", fingerprint, label)
+            warn(f"the host key {fingerprint} of {label} is trusted from now on")
         async with asyncio.timeout(_SMALL_SECONDS):
             sftp = await connection.start_sftp_client()
         yield _Sftp(sftp, connection.abort, unquote(url.path))
@@ -174,40 +184,36 @@ class _Sftp:
                     found[name] = entry.attrs.size or 0
         return found
 
-    async def put(self, path: Path, size: int) -> None:
+    async def put(self, path: Path, size: int, tell: Tell) -> None:
         """Copy a file of `size` bytes to the target. `list` never returns an incomplete copy."""
         # All copies of a venue have the same temporary name, so that the next copy overwrites an
         # interrupted one.
-        part = f"{self._folder}/.{slug_of(path.name)}{SUFFIX}{PART}"
+        backup = parse_name(path.name)
+        part = f"{self._folder}/.{backup.venue if backup else path.name}{SUFFIX}{PART}"
         async with self._within(_deadline(size)):
-            await self._sftp.put(str(path), part)
+            await self._sftp.put(
+                str(path), part, progress_handler=lambda _from, _to, done, total: tell(done, total)
+            )
             await self._put_in_place(part, path.name)
 
-    async def get(self, name: str, path: Path, size: int) -> None:
+    async def get(self, name: str, path: Path, size: int, tell: Tell) -> None:
         """Copy at most `size` bytes of a file from the target to `path`."""
-        source = f"{self._folder}/{name}"
-        async with self._within(_deadline(size)), self._sftp.open(source, "rb") as file:
-            with path.open("wb") as copy:
-                while size > 0 and (block := cast("bytes", await file.read(min(size, _BLOCK)))):
-                    copy.write(block)
-                    size -= len(block)
+        pace = _Pace(size, tell)
+        async with self._within(_SMALL_SECONDS):
+            file = await self._sftp.open(f"{self._folder}/{name}", "rb")
+        with path.open("wb") as copy:
+            while pace.left > 0:
+                async with self._within(_SMALL_SECONDS):
+                    block = cast("bytes", await file.read(min(pace.left, _BLOCK)))
+                if not block:
+                    break
+                copy.write(block)
+                pace.count(len(block))
 
     async def delete(self, name: str) -> None:
         """Delete a file."""
         async with self._within(_SMALL_SECONDS):
             await self._sftp.remove(f"{self._folder}/{name}")
-
-    async def read(self, name: str, size: int) -> bytes | None:
-        """Return the first `size` bytes of a backup, or None if it is missing."""
-        import asyncssh  # noqa: PLC0415 - see above
-
-        async with self._within(_SMALL_SECONDS):
-            try:
-                async with self._sftp.open(f"{self._folder}/{name}", "rb") as file:
-                    content: Any = await file.read(size)
-            except asyncssh.SFTPNoSuchFile:
-                return None
-            return bytes(content)
 
     async def _put_in_place(self, part: str, name: str) -> None:
         import asyncssh  # noqa: PLC0415 - see above
@@ -260,37 +266,25 @@ class _S3:
                         found[name] = entry["size"]
         return found
 
-    async def put(self, path: Path, size: int) -> None:
+    async def put(self, path: Path, size: int, _tell: Tell) -> None:
         async with asyncio.timeout(_deadline(size)):
             await self._store.put_async(path.name, path, max_concurrency=2)
 
-    async def get(self, name: str, path: Path, size: int) -> None:
-        async with asyncio.timeout(_deadline(size)):
-            with path.open("wb") as file:
-                async for block in self._read(name, size):
-                    file.write(block)
+    async def get(self, name: str, path: Path, size: int, tell: Tell) -> None:
+        loop, pace = asyncio.get_running_loop(), _Pace(size, tell)
+        with path.open("wb") as file:
+            async with asyncio.timeout(_SMALL_SECONDS) as limit:
+                found = await self._store.get_async(name)
+                async for block in found.stream(min_chunk_size=_BLOCK):
+                    file.write(memoryview(block)[: pace.left])
+                    pace.count(len(block))
+                    if pace.left <= 0:  # a server that sends more is not read further
+                        break
+                    limit.reschedule(loop.time() + _SMALL_SECONDS)
 
     async def delete(self, name: str) -> None:
         async with asyncio.timeout(_SMALL_SECONDS):
             await self._store.delete_async(name)
-
-    async def read(self, name: str, size: int) -> bytes | None:
-        from obstore.exceptions import NotFoundError  # noqa: PLC0415 - see above
-
-        async with asyncio.timeout(_SMALL_SECONDS):
-            try:
-                return b"".join([block async for block in self._read(name, size)])
-            except (FileNotFoundError, NotFoundError):
-                return None
-
-    async def _read(self, name: str, size: int) -> AsyncIterator[bytes]:
-        """Read the first `size` bytes of a file. A server that sends more is not read further."""
-        found = await self._store.get_async(name, options={"range": (0, size)})
-        async for block in found.stream(min_chunk_size=_BLOCK):
-            yield bytes(memoryview(block)[:size])
-            size -= len(block)
-            if size <= 0:
-                break
 
 
 Target = _Sftp | _S3
@@ -304,6 +298,23 @@ def _spend(left: int, name: str) -> int:
     return left
 
 
+class _Pace:
+    """The progress of a transfer that must not be slower than SLOWEST after its first minute."""
+
+    def __init__(self, size: int, tell: Tell) -> None:
+        self.left = self._size = size
+        self._tell = tell
+        self._began = asyncio.get_running_loop().time()
+
+    def count(self, size: int) -> None:
+        """Count `size` more bytes. Raises TimeoutError if the transfer is too slow."""
+        self.left -= size
+        seconds = asyncio.get_running_loop().time() - self._began
+        if self._size - self.left < (seconds - _SMALL_SECONDS) * SLOWEST:
+            raise TimeoutError
+        self._tell(self._size - self.left, self._size)
+
+
 def _deadline(size: int) -> float:
-    """Return the maximum time for the transfer of `size` bytes, in seconds."""
-    return _SMALL_SECONDS + size / _SLOWEST
+    """Return the maximum time for sending `size` bytes, in seconds."""
+    return _SMALL_SECONDS + size / SLOWEST

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from appliance.backup import recovery_key
-from appliance.backup.archive import open_backup, read_header
-from appliance.backup.catalogue import list_backups, record_kit
+from appliance.backup.archive import open_backup
+from appliance.backup.catalogue import list_backups
 from appliance.backup.copies import Copier, fetch_latest
 from appliance.backup.create import Maker
 from appliance.backup.restore import (
@@ -27,7 +27,6 @@ from appliance.core.ssh import ensure_key
 from appliance.core.text import one_line
 from appliance.venue.model import get_venue
 
-_ROW = 28  # characters in each of the two rows of the recovery key, without separators
 _PHASES = {"copy": "copying", "seal": "writing", "prove": "proving"}
 
 
@@ -42,6 +41,8 @@ def add(commands: Commands) -> None:
     parser.add_argument("--html", metavar="FILE", help="write the recovery kit as an HTML page")
     meaning = "type the printed key, to check that it belongs to this box"
     parser.add_argument("--check", action="store_true", help=meaning)
+    meaning = "make a new recovery key, for backups made from now on"
+    parser.add_argument("--new", action="store_true", help=meaning)
     parser = add_command(commands, "restore", restore, "create a box from a backup", "--data")
     parser.add_argument("file", nargs="?", metavar="FILE", help="the backup")
     meaning = "recovery key; other users can see it in the process list (default: prompt)"
@@ -67,23 +68,21 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             "--to cannot be used with `venuebox backup kit` or `venuebox backup target`. See "
             "venuebox backup --help."
         )
-    if not is_kit and (arguments.html or arguments.check):
+    if not is_kit and (arguments.html or arguments.check or arguments.new):
         raise WrongUsage(
-            "--html and --check can be used only with `venuebox backup kit`. See venuebox backup "
-            "--help."
+            "--html, --check and --new can be used only with `venuebox backup kit`. See venuebox "
+            "backup --help."
         )
     directory = console.box(arguments)
     if is_kit:
         return _show_kit(arguments, console, directory)
     if arguments.what == "target":
         return _try_target(console, directory)
-    maker = Maker(
-        directory, console.settings(directory), console.clock, console.tokens, console.zones, report
-    )
-    path, proven = maker.make(to=Path(arguments.to).absolute() if arguments.to else None)
+    maker = Maker(directory, console.settings(directory), console.clock, console.zones, report)
+    path, made = maker.make(to=Path(arguments.to).absolute() if arguments.to else None)
     print(
-        f"{path}: {path.stat().st_size // 1_000_000 + 1} MB, verified by a trial restore "
-        f"({proven.reservations} reservations)"
+        f"{path}: {path.stat().st_size / 1_000_000:.1f} MB, verified by a trial restore "
+        f"(reservations: {made.reservations})"
     )
     if arguments.to and path.stat().st_dev == directory.root.stat().st_dev:
         print(
@@ -107,55 +106,48 @@ def restore(arguments: argparse.Namespace, console: Console) -> int:
     directory = console.directory(arguments)
     backup = console.settings(directory).backup
     with scratch_folder(directory) as folder:
-        return _restore(
-            arguments, console, fetch_latest(arguments.source, backup, directory, folder)
-        )
+        tell = partial(report, "fetching")
+        fetched = fetch_latest(arguments.source, backup, directory, folder, tell)
+        return _restore(arguments, console, fetched)
 
 
 def _restore(arguments: argparse.Namespace, console: Console, fetched: Path | None) -> int:
     if arguments.latest:
         return _restore_latest(arguments, console, fetched)
-    with open_backup(fetched or Path(arguments.file)) as file:
-        header, _ = read_header(file)
+    path = fetched or Path(arguments.file)
+    with open_backup(path) as file:  # as root, before the directory's owner is known
         directory = console.directory(arguments)
-        key = ask_key(arguments.key, f"recovery key of {one_line(header.venue)}:")
-        proven = restore_blank(
+        key = ask_key(arguments.key, f"recovery key for {one_line(path.name)}:")
+        made = restore_blank(
             file, key, directory, console.clock, console.zones, partial(report, "restoring")
         )
     print(
-        f"{header.venue} as of {header.made_at} restored to {directory.root} with "
-        f"{proven.reservations} reservations. Start it with venuebox serve."
+        f"{made.venue} as of {made.made_at} restored to {directory.root} (reservations: "
+        f"{made.reservations}). Start it with: venuebox service install --data {directory.root}"
     )
     return 0
 
 
 def verify(arguments: argparse.Namespace, console: Console) -> int:
-    """Print the backup's header and verify the whole file.
+    """Verify a whole backup and print what it contains.
 
     With --upgrade, also check that this version of the program can read the box's settings and
     upgrade the restored databases.
     """
     with open_backup(Path(arguments.file)) as file:
-        header, _ = read_header(file)
-        line = f"{header.venue}, {header.made_at}, venuebox {header.version}"
-        print(one_line(line), flush=True)  # nothing has been authenticated yet
         directory = console.directory(arguments)
         key = None if arguments.key else recovery_key.find_recovery_key(directory)
-        if key is None or key.check != header.key_check:
-            key = ask_key(arguments.key)
         with tempfile.TemporaryDirectory(prefix="venuebox-verify-") as scratch:
-            proven = prove(
-                file,
-                key,
-                Path(scratch),
-                console.clock,
-                console.zones,
-                partial(report, "proving"),
-                upgrade=arguments.upgrade,
-            )
+            made = prove(
+                file, key or ask_key(arguments.key), Path(scratch), console.clock, console.zones,
+                partial(report, "proving"), upgrade=arguments.upgrade,
+            )  # fmt: skip
     if arguments.upgrade:
         console.settings(directory)
-    print(f"the backup is complete and can be restored: {proven.reservations} reservations")
+    print(
+        f"{one_line(made.venue)}, {made.made_at}, venuebox {made.version}: the backup is complete "
+        f"and can be restored (reservations: {made.reservations})"
+    )
     return 0
 
 
@@ -167,7 +159,7 @@ def report(phase: str, done: int, total: int) -> None:
 
 
 def ask_key(given: str | None, prompt: str = "recovery key:") -> recovery_key.RecoveryKey:
-    """Parse `given`, or prompt for the key as one line or as the recovery kit's two rows.
+    """Parse `given`, or prompt for the key as one line or as the recovery kit's rows.
 
     Raises OperatorError if no key is entered, or if it contains a typing error.
     """
@@ -175,35 +167,39 @@ def ask_key(given: str | None, prompt: str = "recovery key:") -> recovery_key.Re
         return recovery_key.parse_recovery_key(given)
     if sys.stdin.isatty():
         print(prompt, end=" ", file=sys.stderr, flush=True)
-    line = sys.stdin.readline()
-    if not line:
+    typed = ""
+    while len(recovery_key.find_letters(typed)) < recovery_key.LETTERS:
+        line = sys.stdin.readline()
+        if not line.strip():
+            break
+        typed += line
+    if not typed:
         raise OperatorError("a recovery key is required, but none was entered.")
-    if sum(map(str.isalnum, line)) == _ROW:
-        line += sys.stdin.readline()
-    return recovery_key.parse_recovery_key(line)
+    return recovery_key.parse_recovery_key(typed)
 
 
 def _show_kit(arguments: argparse.Namespace, console: Console, directory: DataDirectory) -> int:
-    key = recovery_key.ensure_recovery_key(directory, console.tokens)
+    make = recovery_key.ensure_recovery_key
+    key = (recovery_key.create_recovery_key if arguments.new else make)(directory)
     if arguments.check:
         if ask_key(None) != key:
             raise OperatorError(
                 "this is an old key or the key of a different box. Print a new kit."
             )
-        record_kit(directory.root, key)
         print("this key is correct: it decrypts this box's backups")
         return 0
     with console.reading(directory, "live") as reader:
         venue = get_venue(reader).name
-    record_kit(directory.root, key)
+    target = console.settings(directory).backup.target
     if arguments.html:
         with open(arguments.html, "w", encoding="utf-8", opener=open_private) as file:
             os.fchmod(file.fileno(), 0o600)  # an existing file keeps its mode when it is opened
-            file.write(recovery_key.kit_html(key, venue))
+            file.write(recovery_key.kit_html(key, venue, target))
         print(f"{arguments.html} written. Print it, then delete the file.")
         return 0
     language = (console.environ.get("LC_ALL") or console.environ.get("LANG") or "")[:2]
-    print(recovery_key.kit_text(key, venue, "fr" if language in {"fr", "ar"} else "en"))
+    language = "fr" if language in {"fr", "ar"} else "en"
+    print(recovery_key.kit_text(key, venue, target, language))
     return 0
 
 
@@ -232,12 +228,12 @@ def _restore_latest(arguments: argparse.Namespace, console: Console, fetched: Pa
         raise OperatorError(f"there is no backup in {where}. Nothing was changed.")
     key = None if arguments.key else recovery_key.find_recovery_key(directory)
     key = key or ask_key(arguments.key)
-    path, aside, proven, kept = restore_latest(
+    path, aside, made, kept = restore_latest(
         key, directory, folders, console.clock, console.zones, partial(report, "restoring")
     )
-    restored = f"{proven.reservations} reservations as of {proven.header.made_at}"
+    restored = f"everything as of {made.made_at} (reservations: {made.reservations})"
     if kept:
-        restored = f"only test.db as of {proven.header.made_at}, because live.db was intact"
+        restored = f"only test.db as of {made.made_at}, because live.db was intact"
     print(
         f"{path.name} restored: {restored}. Start the box with venuebox serve. "
         f"The previous data is kept in {aside}."

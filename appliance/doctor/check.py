@@ -46,9 +46,6 @@ MESSAGES: Mapping[str, str] = {
     "no_backup": _("a backup could not be made"),
     "backup_target": _("the copies of the backups elsewhere are not safe"),
     "database_damaged": _("a database is damaged"),
-    "recovery_key_replaced": _(
-        "a new recovery kit must be printed, because the key of the old one was lost"
-    ),
     "mail_settings": _("no email is sent before the mail settings are corrected"),
     "mail_unreachable": _("emails wait: the mail server does not answer"),
     "acme_dns": _(

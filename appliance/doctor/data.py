@@ -8,7 +8,7 @@ from pathlib import Path
 
 import apsw
 
-from appliance.backup.catalogue import find_catalogue, is_overdue, needs_new_kit, read_record
+from appliance.backup.catalogue import find_catalogue, is_overdue, read_record
 from appliance.backup.copies import read_copy_record
 from appliance.clock import DAY_MS
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
@@ -207,7 +207,7 @@ def signing_key(context: CheckContext) -> Check:
 
 
 def backups(context: CheckContext) -> Check:
-    """Check that a recent verified backup exists, and that the recovery kit decrypts new backups.
+    """Check that a recent verified backup exists.
 
     If there is no backup target, also check that backups are not on the same drive as the box.
     """
@@ -238,13 +238,6 @@ def backups(context: CheckContext) -> Check:
             "Leave the box on at night, or make a backup now: %(command)s",
             when=when, because=because, command="venuebox backup",
         )  # fmt: skip
-    if needs_new_kit(context.directory):
-        return Check.warn(
-            "The printed recovery kit opens no new backup, because its key was lost here.",
-            "Print a new recovery kit in the portal under “The box” or with %(command)s. Keep the "
-            "old one for the old backups.",
-            command="venuebox backup kit",
-        )
     device, root = context.machine.device, context.directory.root
     if device(folder) == device(root) and not settings.backup.target:
         return Check.warn(

@@ -12,15 +12,13 @@ from functools import partial
 import apsw
 
 from appliance.alerts import list_alerts, note_alert
-from appliance.backup.catalogue import OVERDUE_MS, needs_new_kit, read_record
+from appliance.backup.catalogue import OVERDUE_MS, read_record
 from appliance.backup.copies import Copier, UnusableCopy, read_copy_record
-from appliance.backup.create import Maker, find_mark
+from appliance.backup.create import Maker, find_digest
 from appliance.box import Box
 from appliance.clock import DAY_MS
-from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import ApiError, OperatorError
 from appliance.database.connection import Reader, Transaction
-from appliance.database.database import Database
 from appliance.database.integrity import list_faults
 from appliance.door.guest_pass import find_first_instant
 from appliance.environment import Environment
@@ -131,7 +129,6 @@ log = logging.getLogger(__name__)
 
 NO_BACKUP = "no_backup"
 DAMAGED = "database_damaged"
-NEW_KEY = "recovery_key_replaced"
 FIRST_MS = 60_000  # delay after the start, so that the jobs do not slow down the first requests
 
 
@@ -220,25 +217,18 @@ class NightlyWork:
 
 
 async def _back_up(box: Box, *, is_frequent: bool = False) -> None:
-    """Make a backup, and raise or drop the alerts NO_BACKUP and NEW_KEY.
+    """Make a backup, and raise or drop the alert NO_BACKUP.
 
     Raises OperatorError if the backup fails.
     """
     database = box.live.database
-    maker = Maker(box.directory, box.settings, box.clock, box.tokens, box.zones)
+    maker = Maker(box.directory, box.settings, box.clock, box.zones)
     try:
         await run_in_daemon_thread(partial(maker.make, is_frequent=is_frequent))
     except OperatorError as error:
         await note_alert(database, NO_BACKUP, f"no backup was made: {error}")
         raise
     await note_alert(database, NO_BACKUP, "")
-    await note_new_key(database, box.directory)
-
-
-async def note_new_key(database: Database, directory: DataDirectory) -> None:
-    """Raise the alert that a new recovery kit must be printed, or drop it if none is needed."""
-    sentence = "a new recovery kit must be printed, because the key of the old one was lost"
-    await note_alert(database, NEW_KEY, sentence if needs_new_kit(directory) else "")
 
 
 async def _try(name: str, work: Callable[[], Awaitable[object]]) -> object:
@@ -293,7 +283,7 @@ class FrequentBackups:
         if due > reader.now:
             return due
         is_damaged = any(alert.name == DAMAGED for alert in list_alerts(reader))
-        return None if is_damaged or find_mark(reader) == record.mark else due
+        return None if is_damaged or find_digest(reader) == record.digest else due
 
 
 class BackupCopies:

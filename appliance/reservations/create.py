@@ -67,7 +67,7 @@ def grant(
          "table_ids": json.dumps(place.table_ids) if booking.more_table_ids else None,
          "date": booking.date.isoformat(), "slot": booking.slot,
          "starts": starts, "ends": ends, "guests": booking.guests,
-         "customer_name": booking.customer_name, "customer_email": booking.customer_email,
+         "customer_name": booking.customer_name or None, "customer_email": booking.customer_email,
          "customer_phone": booking.customer_phone, "notes": booking.notes,
          "language": booking.language, "pass_id": tx.tokens.random_bytes(8),
          "access_code": issued.access_code, "issued_code": issued.access_code,
@@ -231,6 +231,7 @@ def enter_for_guest(
 def enter_by_staff(
     tx: Transaction, booking: Booking,
     *, actor: str, notify: bool = False, vip: bool = False, over_capacity: bool = False,
+    walk_in: bool = False,
 ) -> Reservation:  # fmt: skip
     """Create a confirmed reservation with the source `manual`. Email the guest if `notify` is True.
 
@@ -244,7 +245,7 @@ def enter_by_staff(
         return earlier
     issued = grant(
         tx, booking, source="manual", status="confirmed", actor=actor, vip=int(vip),
-        over_capacity=over_capacity,
+        walk_in=int(walk_in), over_capacity=over_capacity,
         lineage=actor if booking.idempotency_key is not None else None,
         idempotency_key=booking.idempotency_key, request_hash=request_hash,
     )  # fmt: skip

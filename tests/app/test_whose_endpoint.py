@@ -3,10 +3,10 @@
 import pytest
 
 from appliance.api_keys import list_keys, rotate_key
-from tests.app.api.webhook_calls import registered
 from tests.app.portal.people import a_person
 from tests.builders import a_body, a_key, table_id
 from tests.conftest import Running, with_settings
+from tests.contract.calls import registered
 
 SECRET_URL = "https://93.184.216.34/hook?token=s3cret"
 WHOSE = "/portal/integrations/endpoints/"

@@ -3,28 +3,37 @@
 import asyncio
 import json
 import re
+import resource
 import socket
 import subprocess
-from contextlib import suppress
+import threading
+import time
+import uuid
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
+import asyncssh
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from appliance.backup.catalogue import parse_name
 from appliance.backup.copies import read_copy_record
-from appliance.backup.recovery_key import find_recovery_key
+from appliance.backup.copy_process import Get, run_child
+from appliance.backup.recovery_key import find_recovery_key, recovery_key_file
 from appliance.backup.targets import TargetError, open_target
 from appliance.core.data_directory import DataDirectory
 from appliance.core.ssh import ensure_key
+from appliance.database.integrity import list_faults
 from tests.conftest import with_settings
 from tests.journeys.backup_servers import KEY_ID, SECRET, an_s3_server, an_sftp_server
 from tests.journeys.box_process import PROGRAM, BoxProcess, clean_environ, found_box, venuebox
 from tests.journeys.partner_side import calling
 from tests.ports import held_port
 from tests.promises.leaping_time import LeapingTime
+from tests.promises.test_restore import codes
 
 
 @dataclass
@@ -83,7 +92,7 @@ def opened(target, data):
         for name, value in target.settings.items()
         if name != "HOME"
     }
-    return open_target(with_settings(backup=backup).backup, DataDirectory(data))
+    return open_target(with_settings(backup=backup).backup, data, lambda _: None)
 
 
 async def files_at(target, data):
@@ -99,9 +108,9 @@ def backups_of(data):
 async def test_a_running_box_copies_each_backup_and_a_new_machine_is_made_of_the_latest(
     elsewhere, founded, tmp_path
 ):
-    time, new = LeapingTime(tmp_path), tmp_path / "new"
-    with time.box(founded, tmp_path, elsewhere.settings) as box:
-        await copied(time, box, elsewhere, 61, 1)
+    clock, new = LeapingTime(tmp_path), tmp_path / "new"
+    with clock.box(founded, tmp_path, elsewhere.settings) as box:
+        await copied(clock, box, elsewhere, 61, 1)
         async with calling(box, founded, "live") as (partner, door):
             evening = (await door.must(200, "GET", "/terminal/v1/me"))["evening"]
             table = (await partner.must(200, "GET", "/v1/venue"))["tables"][0]
@@ -110,7 +119,8 @@ async def test_a_running_box_copies_each_backup_and_a_new_machine_is_made_of_the
                 "customer": {"name": "Salma", "phone": "0600000001"}, "idempotencyKey": "1",
             }  # fmt: skip
             booked = await partner.must(201, "POST", "/v1/reservations", booking)
-        await copied(time, box, elsewhere, 15 * 60 + 1, 2)
+        await copied(clock, box, elsewhere, 5 * 60 + 1, 2)
+        [code] = codes(founded.data, "live").values()
 
     if elsewhere.url.startswith("sftp"):  # the technician has a key of their own
         home = tmp_path / "home"
@@ -118,22 +128,25 @@ async def test_a_running_box_copies_each_backup_and_a_new_machine_is_made_of_the
         elsewhere.server.admit_user(home / ".ssh" / "id_ed25519")
         elsewhere.environ["HOME"] = str(home)
     key = find_recovery_key(DataDirectory(founded.data)).text
+    began = time.monotonic()
     elsewhere.run("restore", "--from", elsewhere.url, "--key", key, data=new)
-
     with BoxProcess(new, log=tmp_path / "new.log") as box:
-        async with calling(box, founded, "live") as (partner, _):
+        async with calling(box, founded, "live") as (partner, door):
+            scan = {"scanId": str(uuid.uuid4()), "code": code}
+            assert "result" in await door.must(200, "POST", "/terminal/v1/scans", scan)
+            print(f"from the killed box to the first scan: {time.monotonic() - began:.1f} s")
             path = f"/v1/reservations/{booked['serviceReservationId']}"
             assert (await partner.must(200, "GET", path))["status"] == "confirmed"
     said = (tmp_path / "box.log").read_text() + (tmp_path / "new.log").read_text()
     assert SECRET not in said
 
 
-async def copied(time, box, target, seconds, count):
+async def copied(clock, box, target, seconds, count):
     """Let the time pass after which a backup is due; wait until its copy is made and proven.
 
     The next leap would otherwise pass the deadlines of a copy or a trial that is under way.
     """
-    time.leap(seconds)
+    clock.leap(seconds)
     async with aiohttp.ClientSession() as session, asyncio.timeout(60):
         while (
             len(found := await files_at(target, box.data)) < count
@@ -143,6 +156,20 @@ async def copied(time, box, target, seconds, count):
             async with session.get(f"{box.address}/health"):
                 pass  # wakes the event loop
     assert found.items() <= backups_of(box.data).items()
+
+
+def test_age_and_tar_open_a_backup(founded, tmp_path):
+    venuebox("backup", data=founded.data)
+    [path] = (founded.data / "backups").iterdir()
+    key = recovery_key_file(DataDirectory(founded.data))
+    (tmp_path / "opened").mkdir()
+
+    opened = subprocess.run(["age", "-d", "-i", key, path], capture_output=True, check=True)
+    subprocess.run(["tar", "x", "-C", tmp_path / "opened"], input=opened.stdout, check=True)
+
+    assert json.loads((tmp_path / "opened" / "manifest.json").read_bytes())["number"] == 1
+    for name in ("live", "test"):
+        assert list_faults(tmp_path / "opened" / f"{name}.db") == []
 
 
 def test_a_damaged_box_is_restored_from_a_copy(elsewhere, founded, tmp_path):
@@ -231,40 +258,114 @@ async def test_a_server_that_never_answers_does_not_hold_up_the_box(founded, mon
             await files_at(Elsewhere(url[kind], {}, None), founded.data)
 
 
-async def test_storage_that_sends_without_end_is_not_read_to_the_end(founded, tmp_path):
-    lists = []
+ENTRY = "<Size>{}</Size><LastModified>2026-11-21T00:00:00Z</LastModified></Contents>"
+BACKUP = "riad-000001-2026-11-21T040012Z-abcdef.tar.age"
 
-    async def answer(request):
+
+@contextmanager
+def hostile_storage(respond):
+    """Run an S3 server in a thread; yield its address as a target."""
+    app, loop = web.Application(), asyncio.new_event_loop()
+    app.router.add_get("/{path:.*}", respond)
+    server = TestServer(app)
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    asyncio.run_coroutine_threadsafe(server.start_server(), loop).result(30)
+    try:
+        yield f"s3://backups?endpoint={server.make_url('')}"
+    finally:
+        asyncio.run_coroutine_threadsafe(server.close(), loop).result(30)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(30)
+        loop.close()
+
+
+async def list_files(names, size, more=""):
+    text = "".join(f"<Contents><Key>{name}</Key>{ENTRY.format(size)}" for name in names)
+    return web.Response(text=f"<ListBucketResult>{text}{more}</ListBucketResult>")
+
+
+async def send(request, block, *, claimed=10**15, every=0.0):
+    """Send the block again and again, as a file or a list that is as large as claimed."""
+    headers = {"ETag": "x", "Last-Modified": "Sat, 21 Nov 2026 00:00:00 GMT"}
+    response = web.StreamResponse(headers=headers | {"Content-Length": str(claimed)})
+    await response.prepare(request)
+    with suppress(ConnectionError):
+        while True:
+            await response.write(block)
+            await asyncio.sleep(every)
+    return response
+
+
+def fetch_from(url, folder, **more):
+    settings = with_settings(backup={"target": url, "target_key": "a", "target_secret": "b"}).backup
+    job = Get(str(folder), settings, "", str(folder), 0, **more)
+    with pytest.raises(TargetError):
+        run_child(job, lambda _: None)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def test_a_list_without_end_costs_the_child_alone(tmp_path):
+    """Many pages, and one page that never ends."""
+    served = []
+
+    async def pages(request):
+        served.append(1)
+        names = (f"{len(served)}-{number}{'x' * 200}" for number in range(1000))
+        token = "<NextContinuationToken>x</NextContinuationToken>"
+        return await list_files(names, 1, f"<IsTruncated>true</IsTruncated>{token}")
+
+    async def page(request):
+        return await send(request, b"<ListBucketResult>" + b" " * (1 << 18))
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with hostile_storage(pages) as url:
+        fetch_from(url, tmp_path)
+    with hostile_storage(page) as url:
+        after = fetch_from(url, tmp_path)
+
+    assert len(served) < 50
+    assert after - before < 100_000  # KiB
+
+
+def test_a_file_larger_than_it_was_or_than_the_disk_is_not_fetched(tmp_path):
+    async def respond(request):
         if "list-type" in request.query:
-            lists.append(1)
-            entry = "<Size>1</Size><LastModified>2026-11-21T00:00:00Z</LastModified></Contents>"
-            names = (f"{len(lists)}-{number}{'x' * 200}" for number in range(1000))
-            text = "".join(f"<Contents><Key>{name}</Key>{entry}" for name in names)
-            text += (
-                "<IsTruncated>true</IsTruncated><NextContinuationToken>x</NextContinuationToken>"
-            )
-            return web.Response(text=f"<ListBucketResult>{text}</ListBucketResult>")
-        asked = request.headers["Range"].removeprefix("bytes=")
-        headers = {"Content-Range": f"bytes {asked}/{10**15}", "Content-Length": f"{10**15}",
-                   "ETag": "x", "Last-Modified": "Sat, 21 Nov 2026 00:00:00 GMT"}  # fmt: skip
-        response = web.StreamResponse(status=206, headers=headers)
-        await response.prepare(request)
-        with suppress(ConnectionError):
-            while True:
-                await response.write(bytes(1 << 16))
-        return response
+            return await list_files([BACKUP], 10**15)
+        return await send(request, bytes(1 << 16))
 
-    app = web.Application()
-    app.router.add_get("/{path:.*}", answer)
-    async with TestServer(app) as server:
-        storage = Elsewhere(f"s3://backups?endpoint={server.make_url('')}", {}, None)
-        async with opened(storage, founded.data) as target:
-            assert await target.read("a", 1000) == bytes(1000)
-            await target.get("a", tmp_path / "a", 5_000_000)
-            assert (tmp_path / "a").stat().st_size == 5_000_000
-        with pytest.raises(TargetError, match="too many files"):
-            await files_at(storage, founded.data)
-    assert len(lists) < 50
+    with hostile_storage(respond) as url:
+        fetch_from(url, tmp_path)
+        assert list(tmp_path.iterdir()) == []
+        settings = with_settings(backup={"target": url}).backup
+        run_child(Get(str(tmp_path), settings, "", str(tmp_path), 0, 5_000_000), lambda _: None)
+
+    assert (tmp_path / BACKUP).stat().st_size == 5_000_000
+
+
+def test_a_target_that_drips_is_left_at_the_deadline(tmp_path):
+    async def respond(request):
+        if "list-type" in request.query:
+            return await list_files([BACKUP], 1000)
+        return await send(request, b"x", claimed=1000, every=0.1)
+
+    with hostile_storage(respond) as url:
+        fetch_from(url, tmp_path, seconds=3)
+
+
+async def test_a_server_that_insists_on_compression_is_refused(tmp_path):
+    """A few compressed bytes could unpack to all of the memory."""
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    insisting = ["zlib@openssh.com", "zlib"]
+    async with await asyncssh.listen(
+        "127.0.0.1", 0, server_host_keys=[key], compression_algs=insisting
+    ) as server:
+        settings = with_settings(
+            backup={"target": f"sftp://box@127.0.0.1:{server.get_port()}/backups"}
+        ).backup
+        job = Get(str(tmp_path), settings, "", str(tmp_path), 0)
+        with pytest.raises(TargetError, match="compression"):
+            await asyncio.to_thread(run_child, job, lambda _: None)
 
 
 async def test_what_a_target_refuses_is_told_without_the_secret(s3, founded):
@@ -277,22 +378,23 @@ async def test_what_a_target_refuses_is_told_without_the_secret(s3, founded):
 
 
 async def test_a_copy_for_which_the_server_has_no_room_says_so(sftp, founded):
-    sftp.server.copies.mkdir()
-    (sftp.server.copies / ".riad-atlas.venuebox-backup.part").symlink_to("/dev/full")
     venuebox("backup", data=founded.data)
     [name] = backups_of(founded.data)
+    sftp.server.copies.mkdir()
+    part = f".{parse_name(name).venue}.tar.age.part"
+    (sftp.server.copies / part).symlink_to("/dev/full")
     path = founded.data / "backups" / name
 
     with pytest.raises(TargetError, match="disk may be full"):
         async with opened(sftp, founded.data) as target:
-            await target.put(path, path.stat().st_size)
+            await target.put(path, path.stat().st_size, lambda *_: None)
 
 
 async def test_an_interrupted_copy_leaves_no_backup_and_is_overwritten(sftp, founded):
     venuebox("backup", data=founded.data)
     [name] = backups_of(founded.data)
     sftp.server.copies.mkdir()
-    part = sftp.server.copies / ".riad-atlas.venuebox-backup.part"
+    part = sftp.server.copies / f".{parse_name(name).venue}.tar.age.part"
     part.write_bytes(b"half of it")
     assert await files_at(sftp, founded.data) == {}
 

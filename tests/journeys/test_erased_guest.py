@@ -9,10 +9,10 @@ import io
 import json
 import tarfile
 
+import pyrage
 import pytest
 from aiohttp import web
 
-from appliance.backup.archive import SealedReader
 from appliance.backup.recovery_key import find_recovery_key
 from appliance.core.data_directory import DataDirectory
 from tests.journeys.box_process import BoxProcess, found_box, venuebox
@@ -36,7 +36,7 @@ def traces_in(data):
 
 
 def traces_below(folder):
-    """Return which traces are in which files; sealed backups are read as they are."""
+    """Return which traces are in which files; encrypted backups are read as they are."""
     return {
         (str(path.relative_to(folder)), trace)
         for path in folder.rglob("*")
@@ -46,20 +46,16 @@ def traces_below(folder):
 
 
 def opened(backup, key):
-    """Return the decrypted contents of a sealed backup."""
-    with backup.open("rb") as file:
-        reader, content = SealedReader(file, key), bytearray()
-        while part := reader.read(1 << 20):
-            content += part
-    return bytes(content)
+    """Return the decrypted contents of a backup."""
+    return pyrage.decrypt(backup.read_bytes(), [key.identity])
 
 
 def back_up(data):
     """Make a backup like the owner; return its path."""
     shelf = data / "backups"
-    before = set(shelf.glob("*.venuebox-backup"))
+    before = set(shelf.glob("*.tar.age"))
     venuebox("backup", data=data)
-    [made] = set(shelf.glob("*.venuebox-backup")) - before
+    [made] = set(shelf.glob("*.tar.age")) - before
     return made
 
 

@@ -77,7 +77,7 @@ def test_a_byte_of_a_backup_is_found_and_the_good_one_stays(tmp_path):
     box = a_box_with_guests(tmp_path, guests=10)
     draw, maker = random.Random(7), a_maker(box)
     path, _ = maker.make()
-    whole, hurt = path.read_bytes(), tmp_path / "hurt.venuebox-backup"
+    whole, hurt = path.read_bytes(), tmp_path / "hurt.tar.age"
     key = parse_recovery_key(KEY_TEXT)
     damaged = [whole[:n] for n in (0, 10, 500, len(whole) // 2, len(whole) - 16, len(whole) - 1)]
     for _ in range(30):

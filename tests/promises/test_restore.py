@@ -19,7 +19,7 @@ import apsw
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from appliance.backup.archive import show_header
+from appliance.backup.catalogue import parse_name
 from appliance.backup.recovery_key import find_recovery_key
 from appliance.clock import SystemClock, newest_zone_database
 from appliance.core.data_directory import DataDirectory
@@ -44,24 +44,22 @@ from tests.unit.tls.test_importing import NOW, a_certificate, pem_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.process]
 
-RESTORE = "venuebox restore FILE --data DIRECTORY"
-SERVE = "venuebox serve --data DIRECTORY"
 A_YEAR = 365
 
 
 def print_kit(data):
-    """Print the recovery kit; return the rows of the key and the commands."""
+    """Print the recovery kit; return the rows of the key, and the commands."""
     shown = venuebox("backup", "kit", data=data)
-    rows = re.findall(r"^ {4}((?:[0-9A-Z]{4} ?){7})$", shown, re.MULTILINE)
-    typed = re.findall(r"Type: (venuebox [^.,]*\b)", shown)
-    assert (len(rows), typed) == (2, [RESTORE, SERVE])
-    return rows, typed
+    rows = re.findall(r"^ {4}([0-9A-Z]{4} .*|AGE-.*)$", shown, re.MULTILINE)
+    commands = re.findall(r"^ {5}(sudo ./venuebox .*)$", shown, re.MULTILINE)
+    assert (len(rows), len(commands)) == (3, 2)
+    return rows, commands
 
 
 def typed(line, data):
-    """Return the command in a line of the kit."""
-    line = line.replace("FILE", '"$FILE"').replace("DIRECTORY", shlex.quote(str(data)))
-    return f"PATH={shlex.quote(str(PROGRAM.parent))}:$PATH; exec {line}"
+    """Return a command of the kit with the places of this machine."""
+    line = line.replace("FILE", '"$FILE"').replace("/srv/venuebox", shlex.quote(str(data)))
+    return line.replace("sudo ./venuebox", f"exec {shlex.quote(str(PROGRAM))}")
 
 
 async def book(partner, door, environment):
@@ -128,12 +126,13 @@ async def test_who_follows_the_recovery_kit_has_the_same_box_again(tmp_path):
         box.stop()
     shutil.rmtree(founded.data)
 
-    (rows, (restore, serve)), [backup] = kit, volume.glob("*.venuebox-backup")
+    (rows, (restore, install)), [backup] = kit, volume.glob("*.tar.age")
     await asyncio.to_thread(
         subprocess.run, ["sh", "-c", typed(restore, founded.data)], check=True,
         input="\n".join(rows) + "\n", text=True, env=clean_environ({"FILE": str(backup)}),
     )  # fmt: skip
-    serve = f"{typed(serve, founded.data)} --host 127.0.0.1 --port {box.port}"
+    serve = typed(install.replace("service install", "serve"), founded.data)
+    serve += f" --host 127.0.0.1 --port {box.port}"
     box.wrapper = ("sh", "-c", serve)
     with box:
         for environment in ENVIRONMENTS:
@@ -198,7 +197,7 @@ def test_a_backup_is_not_mixed_with_what_is_left_of_another_box(tmp_path, left):
 def test_a_damaged_box_is_not_served_and_the_latest_backup_takes_its_place(tmp_path):
     founded = found_box(tmp_path)
     backup, _ = back_up(founded.data)
-    made_at = show_header(backup).made_at
+    made_at = parse_name(backup.name).made
     path = founded.data / "live.db"
     with path.open("r+b") as file:
         file.seek(PAGE_BYTES * 3)
@@ -213,7 +212,8 @@ def test_a_damaged_box_is_not_served_and_the_latest_backup_takes_its_place(tmp_p
     assert (aside / "live.db").read_bytes() == hurt
     with BoxProcess(founded.data, log=tmp_path / "again.log") as box:
         assert box.stop() < 10
-    assert restored_at(founded.data) == [made_at]
+    [restored] = restored_at(founded.data)
+    assert restored[:19].replace(":", "") == made_at
 
 
 def restored_at(data):
@@ -283,7 +283,7 @@ async def test_a_year_later_every_row_is_there_and_the_codes_of_then_are_good(tm
     shutil.rmtree(data)
 
     time.leap(A_YEAR * 86_400)
-    [backup] = volume.glob("*.venuebox-backup")
+    [backup] = volume.glob("*.tar.age")
     await asyncio.to_thread(venuebox_at, time, "restore", str(backup), "--key", key, data=data)
     restored = count_rows(data)
     with box:

@@ -84,7 +84,7 @@ def is_at_rest(box):
 
 
 def backups(box):
-    return {path.name for path in (box.data / "backups").glob("*.venuebox-backup")}
+    return {path.name for path in (box.data / "backups").glob("*.tar.age")}
 
 
 def are_recorded(box, sent):

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from appliance.alerts import list_alerts
-from appliance.backup.catalogue import read_record, record_kit
+from appliance.backup.catalogue import read_record
 from appliance.backup.recovery_key import ensure_recovery_key, kit_html
 from appliance.box import Box, confirm_clock
 from appliance.core.edited_files import decode_edited
@@ -28,7 +28,6 @@ from appliance.door.terminals import PORTAL_TERMINAL_ID, list_terminals
 from appliance.email.smtp import send_trial
 from appliance.http.request import ENVIRONMENT
 from appliance.http.security_headers import content_policy
-from appliance.jobs.nightly import note_new_key
 from appliance.reservations.email_queue import (
     SETTINGS_TROUBLE,
     Outcome,
@@ -135,10 +134,9 @@ async def show_backups(request: web.Request) -> web.Response:
 
 async def _read_backups(request: web.Request) -> dict[str, object]:
     box = request.app[BOX]
-    venue = await box.live.database.read(get_venue)
     # Read the stage first. If the backup then ends before the list is read, the page polls again.
     making = request.app[BACKING_UP].stage
-    folder, kept = await asyncio.to_thread(summarise_backups, box, venue.id)
+    folder, kept = await asyncio.to_thread(summarise_backups, box)
     return {
         "making": making,
         "folder": folder,
@@ -171,14 +169,12 @@ async def show_recovery_kit(request: web.Request, form: Form) -> web.Response:
     await reauthenticate(request, form.secret("password"))
     box, database = request.app[BOX], request[LIVE].database
     await database.write(record_audit, actor_of(request), "recovery_kit_shown")
-    key = await asyncio.to_thread(ensure_recovery_key, box.directory, box.tokens)
-    await asyncio.to_thread(record_kit, box.directory.root, key)
-    await note_new_key(database, box.directory)
+    key = await asyncio.to_thread(ensure_recovery_key, box.directory)
     venue = await database.read(get_venue)
     # The styles are in the page itself, because a saved copy must look the same.
     policy = content_policy(default_src="'none'", style_src="'unsafe-inline'", form_action="'none'")
     return web.Response(
-        text=kit_html(key, venue.name),
+        text=kit_html(key, venue.name, box.settings.backup.target),
         content_type="text/html",
         charset="utf-8",
         headers={**HEADERS, "Content-Security-Policy": policy},

@@ -44,9 +44,7 @@ class BackingUp:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _make(self, box: Box) -> None:
-        maker = Maker(
-            box.directory, box.settings, box.clock, box.tokens, box.zones, self._set_stage
-        )
+        maker = Maker(box.directory, box.settings, box.clock, box.zones, self._set_stage)
         try:
             await run_in_daemon_thread(maker.make)
         except OperatorError as failure:  # the page shows the failure
@@ -62,14 +60,14 @@ class BackingUp:
 BACKING_UP = web.AppKey("backing_up", BackingUp)
 
 
-def summarise_backups(box: Box, venue_id: str) -> tuple[Path | None, int]:
-    """Return the backup folder, or None if it is missing, and the number of the venue's backups.
+def summarise_backups(box: Box) -> tuple[Path | None, int]:
+    """Return the backup folder, or None if it is missing, and the number of backups in it.
 
-    Call this in a thread, because it reads a header from each file.
+    Call this in a thread, because a volume may not answer.
     """
     try:
         folder = find_catalogue(box.directory, box.settings)
-        return folder, len(list_backups(folder, venue_id))
+        return folder, len(list_backups(folder))
     except (OperatorError, OSError):
         return None, 0
 

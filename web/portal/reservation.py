@@ -13,6 +13,7 @@ from appliance.core.i18n import isolate
 from appliance.database.connection import Reader
 from appliance.door.check_in import check_in_by_staff, undo_by_staff
 from appliance.door.verdict import COLOURS, OVERRIDABLE, phrase
+from appliance.door.walk_in import seat_walk_in
 from appliance.http.request import ENVIRONMENT
 from appliance.privacy import export_guests
 from appliance.reservations.change import (
@@ -36,16 +37,18 @@ from appliance.reservations.rows import (
     sum_payments,
 )
 from appliance.staff.audit_log import record_audit
-from appliance.venue.model import find_tonight, get_venue, list_tables
+from appliance.venue.model import find_tonight, get_venue, is_slot, list_tables
 from web.portal.cookies import LIVE
 from web.portal.forms import FORM, Form
 from web.portal.guard import actor_of, id_of, staff_of, write_as_staff
 from web.portal.navigation import FormHandler
 from web.portal.reservation_form import (
+    GUESTS_MAX,
     STATUS_WORDS,
     confirms_guests,
     faults_in_words,
     read_guest,
+    show_new,
 )
 from web.portal.responses import (
     REFUSED,
@@ -71,8 +74,12 @@ async def show_reservation(request: web.Request) -> web.Response:
 
     `?part=1` returns a partial page for the drawer on the board.
     """
+    return await _show(request, id_of(request))
+
+
+async def _show(request: web.Request, reservation_id: str) -> web.Response:
     environment = request[ENVIRONMENT]
-    detail = await environment.database.read(_read, id_of(request))
+    detail = await environment.database.read(_read, reservation_id)
     is_part = "part" in request.query or "HX-Request" in request.headers
     values = {
         **faults_in_words(request),
@@ -86,7 +93,7 @@ async def show_reservation(request: web.Request) -> web.Response:
         "rejected": request.path.rpartition("/")[2] if REFUSED in request else "",
         # Staff may send the form again with a reason or a confirmation.
         "may_confirm": isinstance(request.get(REFUSED), UnusualAmount | _NotAdmitted),
-        "heading": 1 if _is_own_page(request) else 2,
+        "heading": 1 if _is_own_page(request, reservation_id) else 2,
         "sees_guests": staff_of(request).may("host"),
     }
     template = f"portal/reservations/{'drawer' if is_part else 'detail'}.html"
@@ -121,14 +128,14 @@ def _read(reader: Reader, reservation_id: str) -> dict[str, Any]:
     }
 
 
-def _is_own_page(request: web.Request) -> bool:
+def _is_own_page(request: web.Request, reservation_id: str) -> bool:
     """Return whether the reservation is shown on its own page, not in the drawer on the board.
 
     Requests from htmx contain the URL of the page in the header HX-Current-URL.
     """
     if "HX-Request" in request.headers:
         shown_on = urlsplit(request.headers.get("HX-Current-URL", "")).path
-        return shown_on.endswith(f"/reservations/{id_of(request)}")
+        return shown_on.endswith(f"/reservations/{reservation_id}")
     return "part" not in request.query
 
 
@@ -151,6 +158,28 @@ def _form(act: Act) -> FormHandler:
         return see_other(request, f"/reservations/{id_of(request)}", "saved")
 
     return handle
+
+
+async def seat(request: web.Request, form: Form) -> web.StreamResponse:
+    """`POST /portal/tonight/walk-in`: book a table for a party that stands there, and let it in."""
+    environment, slot = request[ENVIRONMENT], form.text("slot", 5)
+    try:
+        seated = await environment.database.write(
+            seat_walk_in,
+            staff_of(request),
+            parse_uuid(form.text("table")) or "",
+            slot if is_slot(slot) else None,
+            form.integer("guests", 1, GUESTS_MAX),
+            form_id=form.text("token", 64),
+            early_minutes=environment.settings.door.early_minutes,
+            over_capacity=confirms_guests(form),
+        )
+    except ApiError as refusal:
+        request[REFUSED] = refusal
+        return await show_new(request, part=form.checked("part"))
+    if form.checked("part"):
+        return await _show(request, seated.id)
+    return see_other(request, f"/reservations/{seated.id}", "seated")
 
 
 @_form

@@ -47,6 +47,7 @@ _ROUTES: tuple[PortalRoute, ...] = (
     _get("/portal/tonight", "door", evening.show_board),
     _get("/portal/tonight/rows", "door", evening.show_rows),
     _get("/portal/tonight/sheet", "door", evening.show_sheet),
+    _post("/portal/tonight/walk-in", "host", reservation.seat),
     _get("/portal/reservations", "host", reservation_list.show_list),
     _get("/portal/reservations/export.csv", "manager", reservation_list.export_list),
     _get("/portal/reservations/new", "host", reservation_form.show_new),

@@ -18,7 +18,7 @@ from tests.builders import TONIGHT, a_booking, table_id
 from tests.clocks import StoppedClock, box_clock
 from tests.conftest import MASTER_KEY, furnished_template
 
-KEY = RecoveryKey(bytes(range(100, 132)))
+KEY = RecoveryKey("AGE-SECRET-KEY-1VRFGD3D0G7QD5NC7X62SAGL6UY5RAWJHSG23L73FTNZEH6PLEXMSXG37G9")
 KEY_TEXT = KEY.text
 
 
@@ -66,4 +66,4 @@ async def _fill(made, guests):
 
 def a_maker(made, **changes):
     settings = changes.pop("settings", Settings())
-    return Maker(made.directory, settings, made.clock, Tokens(), newest_zone_database(), **changes)
+    return Maker(made.directory, settings, made.clock, newest_zone_database(), **changes)

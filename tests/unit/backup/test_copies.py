@@ -1,16 +1,16 @@
 """Copies at a target: the latest backup, thinned, restored on trial, and fetched again."""
 
-from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
 
 from appliance.backup.archive import open_backup
-from appliance.backup.catalogue import list_backups, read_record, slug_of
+from appliance.backup.catalogue import list_backups
 from appliance.backup.copies import Copier, UnusableCopy, fetch_latest, read_copy_record
 from appliance.backup.restore import restore_blank
 from appliance.backup.targets import TargetError
 from appliance.core.data_directory import DataDirectory
-from appliance.database.connection import open_connection
+from appliance.core.errors import OperatorError
 from tests.conftest import with_settings
 from tests.unit.backup.making import KEY, a_box_with_guests, a_maker
 from tests.unit.backup.shelf import Shelf
@@ -22,7 +22,7 @@ TARGET = "sftp://box@nas.example/backups"
 @pytest.fixture
 def shelf(monkeypatch):
     made = Shelf()
-    monkeypatch.setattr("appliance.backup.copies.open_target", made.open)
+    monkeypatch.setattr("appliance.backup.copies.run_child", made.run)
     return made
 
 
@@ -120,25 +120,22 @@ def test_what_fails_is_remembered_since_its_beginning_until_it_works(made, shelf
     assert read_copy_record(made.root).failing_since is None
 
 
-def test_copies_are_thinned_as_at_home_and_those_of_others_stay(made, shelf):
+def test_copies_are_thinned_as_in_the_box_and_those_of_others_stay(made, shelf):
     maker, copier = a_maker(made), a_copier(made)
-    others = {"photo.jpg": b"a photo", "bar-2020-01-01T000000Z.venuebox-backup": b"not a backup"}
+    others = {"photo.jpg": b"a photo", "bar-000001-2020-01-01T000000Z-abcdef.tar.age": b"other"}
+    shelf.files |= others
     for _ in range(20):
-        path, proven = maker.make()
-        venue = proven.header.venue_id.encode()
-        stranger = path.name.replace(proven.header.slug, "bar")
-        others[stranger] = path.read_bytes().replace(venue, venue[::-1])
-        shelf.files |= others
+        path, _ = maker.make(is_frequent=True)
         copier.run()
-        made.clock.advance(DAY)
+        made.clock.advance(60)
 
-    here = {each.name for each, _ in list_backups(path.parent)}
+    here = {each.name for each in list_backups(path.parent)}
 
     assert len(here) < 20
     assert shelf.files.keys() == here | others.keys()
 
 
-def test_an_empty_folder_at_home_deletes_nothing_at_the_target(made, shelf):
+def test_an_empty_folder_in_the_box_deletes_nothing_at_the_target(made, shelf):
     maker, copier = a_maker(made), a_copier(made)
     for _ in range(3):
         path, _ = maker.make()
@@ -153,69 +150,50 @@ def test_an_empty_folder_at_home_deletes_nothing_at_the_target(made, shelf):
     assert len(shelf.files) == 4
 
 
+def test_without_room_for_a_trial_the_copy_is_made_all_the_same(made, shelf, monkeypatch):
+    path, _ = a_maker(made).make()
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: SimpleNamespace(free=16 << 20))
+
+    with pytest.raises(OperatorError, match="disk space"):
+        a_copier(made).run()
+
+    record = read_copy_record(made.root)
+    assert shelf.files.keys() == {path.name}
+    assert (record.file, record.proven_at) == (path.name, None)
+    assert record.failing_since == made.clock.now()
+
+
+def fetch(made, source, folder):
+    return fetch_latest(source, with_settings().backup, made.directory, folder, lambda *_: None)
+
+
 def test_a_new_machine_is_made_from_the_latest_copy_or_a_named_one(made, shelf, tmp_path):
     first, _ = a_maker(made).make()
     a_copier(made).run()
-    made.clock.advance(900)
-    latest, _ = a_maker(made).make()
+    latest, manifest = a_maker(made).make()
     a_copier(made).run()
-    backup, blank = with_settings().backup, DataDirectory(tmp_path / "blank")
+    blank = DataDirectory(tmp_path / "blank")
 
-    named = fetch_latest(f"{TARGET}/{first.name}", backup, blank, tmp_path)
-    path = fetch_latest(TARGET, backup, blank, tmp_path)
+    named = fetch(made, f"{TARGET}/{first.name}", tmp_path)
+    path = fetch(made, TARGET, tmp_path)
 
     assert named.read_bytes() == first.read_bytes()
     assert path.name == latest.name
     with open_backup(path) as file:
         zones = a_maker(made).zones
-        proven = restore_blank(file, KEY, blank, made.clock, zones, lambda *_: None)
-    assert proven.reservations == read_record(made.root).reservations
+        restored = restore_blank(file, KEY, blank, made.clock, zones, lambda *_: None)
+    assert restored == manifest
 
 
-@pytest.mark.parametrize("wanted", ["", "/riad-2026-11-21T040012Z-2.venuebox-backup"])
-@pytest.mark.parametrize("files", [[], ["riad-2026-11-21T040012Z", "bar-2026-11-21T040012Z"]])
-def test_a_fetch_that_finds_none_or_two_venues_is_refused(made, shelf, tmp_path, files, wanted):
-    shelf.files = {f"{name}.venuebox-backup": b"" for name in files}
-
-    with pytest.raises(TargetError):
-        fetch_latest(TARGET + wanted, with_settings().backup, made.directory, tmp_path)
+RIAD, BAR = (f"{slug}-000001-2026-11-21T040012Z-{slug}.tar.age" for slug in ("abcdef", "fedcba"))
 
 
-def rename_venue(made, slug):
-    path = made.directory.database("live")
-    with closing(open_connection(path, writable=True)) as connection:
-        connection.execute("UPDATE venue SET slug = ?", (slug,))
-
-
-def test_a_venue_that_changed_its_slug_still_has_a_latest_copy(made, shelf, tmp_path):
-    a_maker(made).make()
-    a_copier(made).run()
-    made.clock.advance(900)
-    rename_venue(made, "dar-atlas")
-    latest, _ = a_maker(made).make()
-    a_copier(made).run()
-    assert len({slug_of(name) for name in shelf.files}) == 2
-
-    path = fetch_latest(TARGET, with_settings().backup, DataDirectory(tmp_path / "new"), tmp_path)
-
-    assert path.name == latest.name
-
-
-@pytest.mark.parametrize("slug", ["riad-atlas", "bar"])
-def test_the_copies_of_two_venues_are_told_apart_by_their_ids(made, shelf, tmp_path, slug):
-    path, proven = a_maker(made).make()
-    venue = proven.header.venue_id.encode()
-    shelf.files[path.name] = path.read_bytes()
-    stranger = f"{slug}-2026-11-20T040012Z.venuebox-backup"
-    shelf.files[stranger] = path.read_bytes().replace(venue, venue[::-1])
+@pytest.mark.parametrize("wanted", ["", f"/{RIAD.replace('000001', '000002')}", "/x.tar.age"])
+@pytest.mark.parametrize("files", [[], [RIAD, BAR], ["x.tar.age", "../x.tar.age"]])
+def test_a_fetch_that_finds_no_backup_or_those_of_two_venues_is_refused(
+    made, shelf, tmp_path, files, wanted
+):
+    shelf.files = dict.fromkeys(files, b"")
 
     with pytest.raises(TargetError):
-        fetch_latest(TARGET, with_settings().backup, DataDirectory(tmp_path / "new"), tmp_path)
-
-
-@pytest.mark.parametrize("name", ["/", "..", "x/../y"])
-def test_the_name_of_a_file_at_the_target_leads_nowhere_else(made, shelf, tmp_path, name):
-    shelf.files = {f"{name}-2026-11-21T040012Z.venuebox-backup": b"x"}
-
-    with pytest.raises(TargetError):
-        fetch_latest(TARGET, with_settings().backup, made.directory, tmp_path)
+        fetch(made, TARGET + wanted, tmp_path)

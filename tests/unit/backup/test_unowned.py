@@ -50,7 +50,7 @@ def test_a_box_that_nobody_set_up_makes_way_for_a_backup_and_nothing_of_it_is_mi
 
     assert restore(backup, new) == 0, capsys.readouterr().err
 
-    assert "3 reservations" in capsys.readouterr().out
+    assert "reservations: 3" in capsys.readouterr().out
     assert new.settings_file.read_text() == "[server]\nport = 8099\n"
     assert new.master_key() != master_key
     assert not (new.root / "tls" / "authority.pem").exists()

@@ -4,10 +4,12 @@ import io
 import json
 import os
 import sys
+import tarfile
 
+import pyrage
 import pytest
+from pyrage import x25519
 
-from appliance.backup.recovery_key import RecoveryKey
 from appliance.door.terminals import issue_terminal
 from appliance.staff.accounts import create_staff
 from web.main import main
@@ -45,7 +47,7 @@ def test_without_a_box_nothing_is_made(program, monkeypatch, argv):
      ("doorlog", "export", *LIVE, "--from", "2026-11-22", "--to", "2026-11-21"),
      ("replay", *LIVE), (*REPLAY, "--dead"),
      (*REPLAY, "--all"),
-     (*REPLAY, "--endpoint", "e-1"), ("restore",), ("restore", "a.venuebox-backup", "--latest"),
+     (*REPLAY, "--endpoint", "e-1"), ("restore",), ("restore", "a.tar.age", "--latest"),
      ("backup", "--html", "kit.html"), ("backup", "--check"),
      ("backup", "kit", "--to", "/media/usb")],
     ids=" ".join,
@@ -128,15 +130,19 @@ def test_a_venue_file_with_a_mistake_changes_nothing(box, program, venue_file, t
 
 @pytest.mark.parametrize("command", ["verify", "restore"])
 def test_a_planted_backup_writes_nothing_but_text_on_the_console(program, tmp_path, command):
-    planted = tmp_path / "planted.venuebox-backup"
-    header = {
-        "venue": "A\x1b[2J\nroot password:", "slug": "a", "venue_id": "v", "schema": 99,
-        "made_at": "2026-11-27T00:00:00.000Z", "version": "9\x1b[31m", "salt": "00",
-        "key_check": "00",
+    planted, key = tmp_path / "planted\x1b[2J\nroot", x25519.Identity.generate()
+    manifest = {
+        "venue": "A\x1b[2J\nroot password:", "venue_id": "v", "number": 1, "schema": 99,
+        "made_at": "2026-11-27T00:00:00.000Z", "version": "9\x1b[31m", "rows": {},
     }  # fmt: skip
-    planted.write_bytes(b"VENUEBOX BACKUP 1\n" + json.dumps(header).encode() + b"\n")
+    content, made = json.dumps(manifest).encode(), io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as tar:
+        member = tarfile.TarInfo("manifest.json")
+        member.size = len(content)
+        tar.addfile(member, io.BytesIO(content))
+    planted.write_bytes(pyrage.encrypt(made.getvalue(), [key.to_public()]))
 
-    assert program(command, str(planted), "--key", RecoveryKey(bytes(32)).text) == 1
+    assert program(command, str(planted), "--key", str(key)) == 1
 
     assert "\x1b" not in program.out + program.err
     assert "\nroot" not in program.out

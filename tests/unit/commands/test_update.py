@@ -39,7 +39,7 @@ SCRIPT = """#!/bin/sh
 echo "{version} $*" >> {log}
 case "$1" in
     {fails}) echo "venuebox: it failed" >&2; exit 1 ;;
-    backup) echo "/backups/b.venuebox-backup: 1 MB, verified" ;;
+    backup) echo "/backups/b.tar.age: 1 MB, verified" ;;
     doctor) echo '{{"checks": [{{"name": "box", "status": "ok"}}]}}' ;;
 esac
 """

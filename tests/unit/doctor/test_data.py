@@ -8,12 +8,10 @@ from types import SimpleNamespace
 import apsw
 import pytest
 
-from appliance.backup.catalogue import read_record, record_kit, write_record
+from appliance.backup.catalogue import read_record, write_record
 from appliance.backup.copies import CopyRecord
 from appliance.backup.create import _NO_ROOM
-from appliance.backup.recovery_key import ensure_recovery_key, recovery_key_file
 from appliance.core.i18n import load_languages
-from appliance.core.tokens import Tokens
 from appliance.doctor import data
 from appliance.doctor.data import fix_permissions
 from tests.unit.doctor.conftest import english
@@ -162,22 +160,6 @@ def test_copies_that_fail_are_warned_of_and_after_a_week_they_are_a_failure(ward
         now = ward.context.clock.now()
         file.write_text(json.dumps(asdict(replace(record, failing_since=now))))
         assert ward.status("backup_target") == "warn"
-
-
-def test_a_kit_whose_key_was_lost_is_warned_of(ward):
-    ward.on(device=lambda path: 2 if path.name == "backups" else 1)
-    file = recovery_key_file(ward.context.directory)
-    file.unlink(missing_ok=True)
-    key = ensure_recovery_key(ward.context.directory, Tokens())
-    record_kit(ward.root, key)
-    assert ward.status("backups") == "ok"
-
-    file.unlink()
-    assert ward.status("backups") == "warn"
-    new = ensure_recovery_key(ward.context.directory, Tokens())
-    assert ward.status("backups") == "warn"
-    record_kit(ward.root, new)
-    assert ward.status("backups") == "ok"
 
 
 def test_a_folder_that_is_not_there_is_a_failure(ward, tmp_path):

@@ -114,7 +114,7 @@ def copies(frequent, box, tmp_path, monkeypatch):
     settings = with_settings(backup={"target": "s3://bucket/backups"})
     job, raised = BackupCopies(replace(box, settings=settings)), []
 
-    async def run(self, *, must_try):
+    def run(self, *, must_try):
         if raised[-1]:
             raise raised[-1]
         self._remember(CopyRecord("s3://bucket/backups", read_record(tmp_path).file))

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import pytest
 
 from appliance.alerts import list_alerts
-from appliance.backup.catalogue import Record, read_record, record_kit, write_record
-from appliance.backup.recovery_key import find_recovery_key, recovery_key_file
+from appliance.backup.catalogue import Record, read_record, write_record
+from appliance.backup.recovery_key import ensure_recovery_key
 from appliance.clock import parse_instant
 from appliance.core.data_directory import DataDirectory
-from appliance.jobs.nightly import DAMAGED, NEW_KEY, NO_BACKUP, NightlyWork, Retention, next_night
+from appliance.jobs.nightly import DAMAGED, NO_BACKUP, NightlyWork, Retention, next_night
 from appliance.scheduler import Scheduler
 from tests.unit.backup.making import MASTER_KEY
 from tests.unit.jobs.keeping import Timer
@@ -56,24 +56,6 @@ async def test_a_backup_that_fails_is_a_condition_until_one_is_made(nights, box,
     assert await names(box) == [NO_BACKUP]
 
     (tmp_path / "backups").unlink()
-    await nights.do_now()
-    assert await names(box) == []
-
-
-async def test_a_lost_recovery_key_is_a_condition_until_a_new_kit_is_printed(nights, box, tmp_path):
-    directory = DataDirectory(tmp_path)
-    await nights.do_now()
-    lost = find_recovery_key(directory)
-    recovery_key_file(directory).unlink()
-
-    for _ in range(2):
-        box.clock.machine.advance(86_400)
-        await nights.do_now()
-        assert await names(box) == [NEW_KEY]
-
-    new = find_recovery_key(directory)
-    assert new != lost
-    record_kit(tmp_path, new)
     await nights.do_now()
     assert await names(box) == []
 
@@ -127,6 +109,7 @@ async def look(scheduler, nights):
 
 async def test_after_a_sleep_of_the_machine_the_night_is_made_up_for_at_once(nights, box, tmp_path):
     timer, scheduler = of(nights, box)
+    ensure_recovery_key(DataDirectory(tmp_path))
     write_record(tmp_path, Record(at=box.clock.now()))
     scheduler.start(*nights.jobs)
     await scheduler.settle()

@@ -2,8 +2,7 @@
 
 import pytest
 
-from appliance.reservations.create import enter_by_staff, enter_for_guest
-from tests.builders import a_body, a_booking, a_key, table_id
+from tests.builders import a_body
 from tests.conftest import Running
 
 
@@ -11,7 +10,7 @@ async def create(running: Running, **changes):
     return await running.call("POST", "/v1/reservations", json=a_body(**changes))
 
 
-async def test_cancelling_frees_the_table_and_twice_says_so_and_announces_once(running):
+async def test_cancelling_frees_the_table_and_twice_says_so_and_announces_once(running, venue):
     _, first, _ = await create(running)
     path = f"/v1/reservations/{first['serviceReservationId']}"
 
@@ -26,10 +25,7 @@ async def test_cancelling_frees_the_table_and_twice_says_so_and_announces_once(r
         "cancelledAt": "2026-11-21T19:00:00.000Z",
     }
     assert answers == [(200, once), (200, {**once, "alreadyCancelled": True})]
-    count = running.live.database.peek(
-        lambda reader: reader.value("SELECT count(*) FROM event WHERE type LIKE '%cancelled'")
-    )
-    assert count == 1
+    assert (await venue.events()).count("reservation.cancelled") == 1
     assert (await create(running, idempotencyKey="again"))[0] == 201
 
 
@@ -51,7 +47,9 @@ async def test_a_replay_of_a_cancelled_reservation_says_so_in_a_header(running):
     [("", {"confirmation", "cancelled"}), ("?notifyCustomer=true", {"confirmation", "cancelled"}),
      ("?notifyCustomer=false", {"confirmation"})],
 )  # fmt: skip
-async def test_the_customer_is_written_to_unless_the_partner_says_no(running, query, letters):
+async def test_the_customer_is_written_to_unless_the_partner_says_no(
+    running, sandbox, query, letters
+):
     customer = {"name": "Salma Idrissi", "email": "salma@example.com"}
     _, first, _ = await running.call(
         "POST", "/test/v1/reservations", json=a_body(customer=customer)
@@ -62,10 +60,7 @@ async def test_the_customer_is_written_to_unless_the_partner_says_no(running, qu
     )
 
     assert status == 200
-    kinds = running.test.database.peek(
-        lambda reader: {kind for (kind,) in reader.rows("SELECT kind FROM email")}
-    )
-    assert kinds == letters
+    assert {kind for kind, _ in await sandbox.emails()} == letters
 
 
 @pytest.mark.parametrize("query", [
@@ -85,11 +80,9 @@ async def test_another_parameter_is_refused_and_nothing_is_cancelled(running, qu
     assert listed["items"][0]["status"] == "confirmed"
 
 
-async def test_a_checked_in_reservation_may_be_cancelled_and_keeps_its_check_in(running):
+async def test_a_checked_in_reservation_may_be_cancelled_and_keeps_its_check_in(running, venue):
     _, first, _ = await create(running)
-    await running.live.database.write(
-        lambda tx: tx.execute("UPDATE reservation SET checked_in_at = :now", {"now": tx.now})
-    )
+    await venue.put(first["serviceReservationId"], checked_in_at=1_795_287_600_000)
 
     await running.call("DELETE", f"/v1/reservations/{first['serviceReservationId']}")
 
@@ -104,9 +97,9 @@ async def test_cancelling_what_is_not_there_is_not_found(running, path_id):
     assert (status, body["code"]) == (404, "NOT_FOUND")
 
 
-async def test_another_partners_reservation_cannot_be_told_from_none(running):
+async def test_another_partners_reservation_cannot_be_told_from_none(running, venue):
     _, first, _ = await create(running)
-    other = await a_key(running.live)
+    other = await venue.issue_key()
 
     _, theirs, _ = await running.call(
         "DELETE", f"/v1/reservations/{first['serviceReservationId']}", key=other
@@ -120,13 +113,9 @@ async def test_another_partners_reservation_cannot_be_told_from_none(running):
     assert listed["items"][0]["status"] == "confirmed"
 
 
-async def test_platform_and_staff_reservations_cannot_be_cancelled_through_the_interface(running):
-    database = running.live.database
-    guest = await database.write(enter_for_guest, a_booking(table_id=table_id("T2")))
-    staff = await database.write(
-        enter_by_staff, a_booking(table_id=table_id("T3")), actor="staff:x"
-    )
-
-    for reservation in (guest, staff):
-        status, body, _ = await running.call("DELETE", f"/v1/reservations/{reservation.id}")
+async def test_platform_and_staff_reservations_cannot_be_cancelled_through_the_interface(
+    running, venue
+):
+    for reservation_id in (await venue.guest_books("T2"), await venue.staff_book("T3")):
+        status, body, _ = await running.call("DELETE", f"/v1/reservations/{reservation_id}")
         assert (status, body["code"]) == (404, "NOT_FOUND")

@@ -2,13 +2,13 @@
 
 import pytest
 
-from appliance.api_keys import list_keys, rotate_key
-from appliance.webhooks.delivery_log import PAGE
-from tests.app.api.webhook_calls import UNKNOWN, registered
-from tests.builders import a_body, a_key
+from tests.builders import a_body
 from tests.conftest import Running, with_settings
+from tests.contract.calls import UNKNOWN, registered
+from tests.contract.venue import Venue
 from tests.waiting import within
 
+PAGE = 50
 URL = "http://127.0.0.1:9009/hook"  # no server listens there
 HOUR_MS = 3_600_000
 
@@ -43,21 +43,8 @@ async def queued(running: Running, endpoint: dict, count: int = 1) -> list[str]:
 
 async def bury(running: Running, *delivery_ids: str) -> None:
     """Mark the deliveries dead, whose events happened one hour ago, two, and so on."""
-
-    def action(tx):
-        for hours, id_ in enumerate(delivery_ids, 1):
-            tx.execute(
-                """UPDATE delivery SET state = 'dead', attempts = 6, finished_at = :now
-                   WHERE id = :id""",
-                {"id": id_, "now": tx.now},
-            )
-            tx.execute(
-                """UPDATE event SET occurred_at = :at
-                   WHERE seq = (SELECT event_seq FROM delivery WHERE id = :id)""",
-                {"id": id_, "at": tx.now - hours * HOUR_MS},
-            )
-
-    await running.test.database.write(action)
+    for hours, id_ in enumerate(delivery_ids, 1):
+        await Venue(running, "test").bury(id_, running.clock.now() - hours * HOUR_MS)
 
 
 async def states(running: Running, endpoint: dict) -> dict[str, str]:
@@ -118,20 +105,18 @@ async def test_a_bad_parameter_is_refused(running, query, status, code):
     assert (answered, body["code"]) == (status, code)
 
 
-async def test_another_keys_endpoint_is_not_found_and_a_successor_inherits_it(running):
+async def test_another_keys_endpoint_is_not_found_and_a_successor_inherits_it(running, sandbox):
     endpoint = await registered(running, "/test", url=URL)
     [delivery_id] = await queued(running, endpoint)
     await bury(running, delivery_id)
-    key_id = running.test.database.peek(list_keys)[0].id
-    other = await a_key(running.test)
-    successor = await running.test.database.write(rotate_key, "test", key_id, ends=False)
+    successor, other = await sandbox.rotate_key(), await sandbox.issue_key()
 
     assert (await listed(running, endpoint, other))[0] == 404
     assert (await replay(running, endpoint, other))[0] == 404
     assert (await replay(running, endpoint, other, deliveryId=delivery_id))[0] == 404
     assert (await states(running, endpoint)) == {delivery_id: "dead"}
-    assert (await listed(running, endpoint, successor.key))[0] == 200
-    assert await replay(running, endpoint, successor.key) == (202, {"queued": 1})
+    assert (await listed(running, endpoint, successor))[0] == 200
+    assert await replay(running, endpoint, successor) == (202, {"queued": 1})
 
 
 async def test_a_replay_queues_the_dead_deliveries_of_the_chosen_time(running):

@@ -2,11 +2,11 @@
 
 import asyncio
 import json
+from datetime import date
 
 import pytest
 
-from appliance.reservations.create import enter_by_staff, enter_for_guest
-from tests.builders import TONIGHT, VENUE_ID, a_body, a_booking, a_key, table_id
+from tests.builders import TONIGHT, VENUE_ID, a_body, table_id
 from tests.conftest import Running
 
 
@@ -49,11 +49,10 @@ async def test_the_venue_tells_which_evening_it_is(running, instant, day):
     assert told == ("Africa/Casablanca", "06:00", day)
 
 
-async def test_availability_names_the_source_that_holds_each_table(running):
-    database = running.live.database
+async def test_availability_names_the_source_that_holds_each_table(running, venue):
     await running.call("POST", "/v1/reservations", json=a_body())
-    await database.write(enter_for_guest, a_booking(table_id=table_id("T2")))
-    await database.write(enter_by_staff, a_booking(table_id=table_id("T3")), actor="staff:x")
+    await venue.guest_books("T2")
+    await venue.staff_book("T3")
 
     found = await availability(running, f"date={TONIGHT}&slot=19:30")
 
@@ -67,9 +66,10 @@ async def test_availability_names_the_source_that_holds_each_table(running):
     }
 
 
-async def test_without_a_slot_a_table_is_available_only_when_its_whole_evening_is_free(running):
-    database = running.live.database
-    await database.write(enter_by_staff, a_booking(slot="22:00"), actor="staff:x")
+async def test_without_a_slot_a_table_is_available_only_when_its_whole_evening_is_free(
+    running, venue
+):
+    await venue.staff_book(slot="22:00")
     running.clock.advance(1)
     await running.call("POST", "/v1/reservations", json=a_body(slot="19:30"))
 
@@ -104,15 +104,12 @@ async def test_a_bad_availability_query_is_refused(running, query, code):
     assert (status, body.get("code"), body.get("field")) == (400 if code else 200, code, field)
 
 
-async def test_the_list_covers_every_source_in_its_order(running):
-    database = running.live.database
+async def test_the_list_covers_every_source_in_its_order(running, venue):
     bookings = [("T1", "22:00"), ("T2", "19:30"), ("T3", None), ("T4", "19:30")]
     for number, slot in bookings:
-        await database.write(
-            enter_by_staff, a_booking(table_id=table_id(number), slot=slot), actor="staff:x"
-        )
+        await venue.staff_book(number, slot=slot)
         running.clock.advance(1)
-    await database.write(enter_for_guest, a_booking(date=a_booking().date.replace(day=22)))
+    await venue.guest_books(date=date(2026, 11, 22))
 
     _, body, _ = await running.call("GET", "/v1/reservations")
 
@@ -158,10 +155,10 @@ async def test_an_item_has_the_documented_members(running):
     }
 
 
-async def test_external_references_are_absent_on_others_and_on_own_without_one(running):
+async def test_external_references_are_absent_on_others_and_on_own_without_one(running, venue):
     await running.call("POST", "/v1/reservations", json=a_body(externalRef="R-7"))
     running.clock.advance(1)
-    other = await a_key(running.live)
+    other = await venue.issue_key()
     await running.call(
         "POST", "/v1/reservations", json=a_body(tableId=table_id("T2"), idempotencyKey="b")
     )
@@ -175,9 +172,9 @@ async def test_external_references_are_absent_on_others_and_on_own_without_one(r
     assert [item["createdByThisKey"] for item in others["items"]] == [False, False]
 
 
-async def test_contacts_are_absent_in_prepaid_mode(running):
+async def test_contacts_are_absent_in_prepaid_mode(running, venue):
     await running.call("POST", "/v1/reservations", json=a_body())
-    await execute(running, "UPDATE venue SET reservation_mode = 'prepaid'")
+    await venue.change(reservation_mode="prepaid")
     _, body, _ = await running.call("GET", "/v1/reservations")
     assert body["contactDetailsIncluded"] is False
     assert not {"customerEmail", "customerPhone"} & set(body["items"][0])
@@ -234,10 +231,10 @@ async def test_a_bad_list_query_is_refused_never_clamped(running, query, code, f
 
 
 async def test_a_reference_or_an_idempotency_key_of_another_partner_is_nothing_to_the_caller(
-    running,
+    running, venue
 ):
     _, made, _ = await running.call("POST", "/v1/reservations", json=a_body(externalRef="R-7"))
-    other = await a_key(running.live)
+    other = await venue.issue_key()
     theirs = a_body(tableId=table_id("T2"), externalRef="R-7")
     assert (await running.call("POST", "/v1/reservations", json=theirs, key=other))[0] == 201
 
@@ -271,13 +268,13 @@ async def test_a_change_since_an_instant_is_found_and_an_older_one_is_not(runnin
     assert await since("2026-11-21T19:01:00.001Z") == []
 
 
-async def test_one_reservation_is_read_as_the_list_shows_it(running):
+async def test_one_reservation_is_read_as_the_list_shows_it(running, venue):
     _, made, _ = await running.call("POST", "/v1/reservations", json=a_body(externalRef="R-7"))
     path = f"/v1/reservations/{made['serviceReservationId']}"
     _, page, _ = await running.call("GET", "/v1/reservations")
 
     status, own, _ = await running.call("GET", path)
-    _, others, _ = await running.call("GET", path, key=await a_key(running.live))
+    _, others, _ = await running.call("GET", path, key=await venue.issue_key())
     unknown, refusal, _ = await running.call("GET", f"/v1/reservations/{table_id('T1')}")
     elsewhere, _, _ = await running.call("GET", f"/test{path}")
 
@@ -286,12 +283,8 @@ async def test_one_reservation_is_read_as_the_list_shows_it(running):
     assert (unknown, refusal["code"], elsewhere) == (404, "NOT_FOUND", 404)
 
 
-async def execute(running: Running, sql: str, **values: object) -> None:
-    await running.live.database.write(lambda tx: tx.execute(sql, values))
-
-
-async def test_the_type_of_a_table_is_an_open_text(running):
-    await execute(running, "UPDATE venue_table SET type = 'péniche' WHERE number = 'T1'")
+async def test_the_type_of_a_table_is_an_open_text(running, venue):
+    await venue.change_table("T1", "péniche")
     _, body, _ = await running.call("GET", "/v1/venue")
     assert body["tables"][0]["type"] == "péniche"
 
@@ -299,16 +292,16 @@ async def test_the_type_of_a_table_is_an_open_text(running):
 @pytest.mark.parametrize(
     "policies", [None, {"minimumAge": 18, "cancellation": "18:00", "house": {"rule": ["any", 1]}}]
 )
-async def test_policies_are_null_or_an_open_object(running, policies):
+async def test_policies_are_null_or_an_open_object(running, venue, policies):
     stored = None if policies is None else json.dumps(policies)
-    await execute(running, "UPDATE venue SET policies = :stored", stored=stored)
+    await venue.change(policies=stored)
     _, body, _ = await running.call("GET", "/v1/venue")
     assert body["policies"] == policies
 
 
 @pytest.mark.parametrize("status", ["active", "suspended"])
-async def test_the_status_of_the_venue_is_told_and_reading_goes_on(running, status):
-    await execute(running, "UPDATE venue SET status = :status", status=status)
+async def test_the_status_of_the_venue_is_told_and_reading_goes_on(running, venue, status):
+    await venue.change(status=status)
 
     _, body, _ = await running.call("GET", "/v1/venue")
     listed, _, _ = await running.call("GET", "/v1/reservations")

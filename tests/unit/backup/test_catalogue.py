@@ -1,0 +1,160 @@
+"""Which backup is the latest, and which ones are kept, by their names alone."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from appliance.backup.archive import open_backup
+from appliance.backup.catalogue import (
+    choose_old,
+    find_catalogue,
+    list_backups,
+    make_name,
+    parse_name,
+    read_record,
+    sort_names,
+)
+from appliance.backup.restore import restore_blank, restore_latest
+from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import OperatorError
+from appliance.core.i18n import load_languages
+from tests.conftest import with_settings
+from tests.unit.backup.making import KEY, BoxDirectory, a_box_with_guests, a_maker
+
+DAY = 86_400
+NOW = datetime(2026, 11, 21, 4, tzinfo=UTC)
+
+
+def named(number, ago, venue="v-1", slug="riad"):
+    """Return the name of a backup made `ago` before NOW."""
+    return make_name(slug, number, round((NOW - ago).timestamp() * 1000), venue)
+
+
+def every(minutes, count):
+    """Return the names of backups made at that interval, latest first."""
+    return [named(count - index, timedelta(minutes=minutes * index)) for index in range(count)]
+
+
+def kept_of(names):
+    old = set(choose_old(names, names[0]))
+    return [name for name in names if name not in old]
+
+
+def test_a_hundred_nights_leave_14_days_and_8_weeks():
+    nights = every(24 * 60, 100)
+
+    kept = kept_of(nights)
+
+    made = [datetime.fromisoformat(parse_name(name).made) for name in kept]
+    assert kept[:14] == nights[:14]
+    assert len({each.isocalendar()[:2] for each in made}) >= 8
+    assert len(kept) <= 24 + 8
+
+
+def test_of_each_hour_and_of_each_day_the_last_backup_stays():
+    minutes = every(5, 10 * 24 * 12)
+
+    kept = [datetime.fromisoformat(parse_name(name).made) for name in kept_of(minutes)]
+
+    assert len({each.date() for each in kept}) == 11
+    assert (
+        len({(each.date(), each.hour) for each in kept if kept[0] - each < timedelta(days=1)}) == 24
+    )
+    assert len(kept) < 45
+
+
+def test_a_box_that_was_off_for_a_year_keeps_what_it_had():
+    assert len(kept_of([named(9, timedelta()), *every(24 * 60 * 400, 5)[1:]])) == 5
+
+
+@pytest.mark.parametrize("days", [365, -365])
+def test_the_backup_just_made_is_kept_whatever_its_time_and_number_say(days):
+    made = named(1, timedelta(days=days))
+    names = [made, *every(24 * 60, 57)]
+
+    assert made not in choose_old(names, made)
+    assert len(choose_old(names, made)) > 20
+
+
+def test_backups_of_other_venues_and_other_files_are_never_deleted():
+    other = [named(index, timedelta(days=index), venue="v-2") for index in range(100)]
+    names = [*every(24 * 60, 100), *other, "photo.jpg", "riad-1.tar.age"]
+
+    old = choose_old(names, names[0])
+
+    assert not {*other, "photo.jpg", "riad-1.tar.age"} & set(old)
+
+
+def test_a_new_slug_does_not_make_another_venue():
+    nights = every(24 * 60, 50)
+    renamed = named(51, timedelta(days=-1), slug="dar")
+
+    assert sort_names([*nights, renamed])[0].name == renamed
+    assert choose_old([*nights, renamed], renamed)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "riad.tar.age", "../riad-000001-2026-11-21T040000Z-abcdef.tar.age",
+     "riad-000001-2026-13-21T040000Z-abcdef.tar.age", "riad-000001-2026-11-21T040000Z-abcdef.tar"],
+)  # fmt: skip
+def test_other_names_are_no_backups(name):
+    assert parse_name(name) is None
+
+
+@pytest.fixture
+def made(tmp_path):
+    return a_box_with_guests(tmp_path, 5)
+
+
+def test_a_backup_made_while_the_clock_was_ahead_is_not_the_latest_for_ever(made):
+    made.clock.advance(365 * DAY)
+    ahead, _ = a_maker(made).make()
+    made.clock.advance(-365 * DAY)
+    right, _ = a_maker(made).make()
+
+    folders, zones = [made.root / "backups"], a_maker(made).zones
+    restored = restore_latest(KEY, made.directory, folders, made.clock, zones, lambda *_: None)
+
+    assert restored[0] == right
+    assert list_backups(right.parent) == [right, ahead]
+
+
+def test_the_numbers_go_on_without_the_record_and_without_the_folder(made):
+    numbers = []
+    for loss in ("nothing", "record", "folder"):
+        if loss == "record":
+            (made.root / "last-backup.json").unlink()
+        elif loss == "folder":
+            (made.root / "backups").rename(made.root / "away")
+        numbers.append(a_maker(made).make()[1].number)
+
+    assert numbers == [1, 2, 3]
+
+
+def test_a_restored_box_counts_on_from_more_than_its_old_box_made_after_that_backup(made, tmp_path):
+    first, _ = a_maker(made).make()
+    later, _ = a_maker(made).make()
+    restored = BoxDirectory(DataDirectory(tmp_path / "restored"), made.clock)
+    maker = a_maker(restored)
+    with open_backup(first) as file:
+        restore_blank(file, KEY, restored.directory, made.clock, maker.zones, lambda *_: None)
+
+    path, _ = maker.make()
+
+    assert sort_names([later.name, path.name])[0].name == path.name
+
+
+def test_an_unplugged_volume_is_no_folder_to_make(made, tmp_path):
+    a_maker(made).make()
+    settings = with_settings(backup={"directory": str(tmp_path / "usb")})
+
+    with pytest.raises(OperatorError, match="Plug it in"):
+        find_catalogue(made.directory, settings)
+    with pytest.raises(OperatorError, match="Plug it in"):
+        a_maker(made, settings=settings).make()
+
+    assert not (tmp_path / "usb").exists()
+    assert read_record(made.root).at is not None, "the proof before still counts"
+    trouble = read_record(made.root).trouble
+    assert load_languages().get("fr").gettext(trouble) != trouble
