@@ -1,11 +1,10 @@
 """The transactional outbox: events with their deliveries, and notices published after commit."""
 
 import json
-from functools import lru_cache
 
 from msgspec import Struct
 
-from appliance.database.connection import Transaction
+from appliance.database.connection import Reader, Transaction
 
 EVENT_TYPES = (
     "reservation.created",
@@ -30,14 +29,15 @@ def announce(tx: Transaction, event_type: str, reservation_id: str) -> None:
 
     After the commit, a `DeliveriesQueued` notice wakes the dispatcher, which sends the event.
     """
-    rows = tx.rows("SELECT id, events FROM endpoint WHERE active = 1")
-    subscribed = [id_ for id_, events in rows if event_type in _event_types(events)]
+    endpoints = tx.keep(_load_endpoints)
+    subscribed = [id_ for id_, event_types in endpoints if event_type in event_types]
     queue_event(tx, event_type, reservation_id, subscribed)
 
 
-@lru_cache(maxsize=64)
-def _event_types(events: str) -> frozenset[str]:
-    return frozenset(json.loads(events))
+def _load_endpoints(reader: Reader) -> list[tuple[str, frozenset[str]]]:
+    """Return (id, event types) of each active endpoint."""
+    rows = reader.rows("SELECT id, events FROM endpoint WHERE active = 1")
+    return [(id_, frozenset(json.loads(events))) for id_, events in rows]
 
 
 def queue_event(

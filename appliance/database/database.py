@@ -83,6 +83,8 @@ class Writer:
         self._shut = False
         self._broken = False
         self._failing = False
+        self._kept: dict[Any, Any] = {}  # what transactions keep (see Reader.keep)
+        self._version = 0  # of the file, when this connection last changed or read it
         self._commit_seconds = 1.0  # a moving average of the time that a commit takes
         self._idle: asyncio.Event | None = None
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -146,6 +148,9 @@ class Writer:
         This saves two thread switches. Otherwise, the commit runs on the writer's thread, so that a
         slow disk does not block the loop.
         """
+        if (version := self._connection.data_version()) != self._version:
+            self._kept.clear()  # another process has committed
+            self._version = version
         before, is_alone = self._connection.total_changes(), len(batch) == 1
         try:
             for queued in batch:
@@ -171,8 +176,7 @@ class Writer:
         Raises the action's error if SQLite rolled back the whole batch.
         """
         tx = self._new_transaction()
-        if not is_alone:
-            tx.share()
+        tx.join(self._kept, is_alone=is_alone)
         try:
             queued.result = queued.action(tx, *queued.arguments, **queued.keywords)
         except _FATAL:
@@ -182,8 +186,9 @@ class Writer:
             if not self._connection.in_transaction:  # SQLite rolled back the whole batch
                 raise
             tx.undo()
+            self._kept.clear()  # it may be what the action has changed
         else:
-            tx.keep()
+            tx.release()
             queued.notices = tx.notices
 
     def _run_jobs(self) -> None:
@@ -228,6 +233,7 @@ class Writer:
             return
         self.commits += 1
         self._failing = False
+        self._version = self._connection.data_version()
         self._resolve(batch)
 
     def _abandon(self, batch: list[_Queued], error: Exception) -> None:
@@ -235,6 +241,7 @@ class Writer:
 
         If the disk failed, stop accepting writes.
         """
+        self._kept.clear()
         if not self._failing:  # log only the first of consecutive failures
             self._failing = True
             log.error("database: the commit failed and its changes were rolled back: %s", error)
