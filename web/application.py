@@ -142,7 +142,7 @@ def _add_routes(app: web.Application, box: Box, services: Services, sandbox: San
     """Add one environment's routes. Only the test environment has the sandbox and outbox."""
     prefix, is_test = services.environment.prefix, services.environment is box.test
     for route in (*PARTNER_ROUTE_TABLE, *(sandbox.key_routes if is_test else ())):
-        handler = with_key(route.handler, route.scope, services)
+        handler = with_key(route.handler, route.scope, services, route.budget)
         principal = Principal("key", route.scope)
         path = prefix + route.path.replace("{id}", _ID)
         _add_readable(app, route.method, path, handler, principal)

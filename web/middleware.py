@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from http import HTTPStatus
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -54,7 +55,7 @@ from appliance.staff.accounts import is_closed
 from appliance.tls.certificates import CHALLENGE_PATH
 from appliance.venue.model import get_venue
 from appliance.webhooks.dispatcher import Dispatcher
-from web.api.authentication import KEY, Gate
+from web.api.authentication import KEY, SPENT, Gate
 
 ErrorPage = Callable[[web.Request, Exception], web.StreamResponse | None]
 
@@ -374,8 +375,7 @@ async def answer_everything(request: web.Request, handler: Handler) -> web.Strea
             await asyncio.sleep(0)
     if not response.prepared:
         set_headers(response)
-        if REQUEST_ID in request:
-            response.headers["X-Request-ID"] = request[REQUEST_ID]
+        _set_call_headers(request, response)
     # Do not reuse HTTP/1.0 connections. A proxy and the box may disagree about where a chunked
     # request ends (RFC 9112, section 6.1).
     if requests.is_draining or request.version < HttpVersion11:
@@ -389,6 +389,17 @@ def _check_headers(request: web.Request) -> None:
         raise Misdirected
     if any(len(request.headers.get(name, "")) > _PARSED_MAX for name in _PARSED):
         raise HeadersTooLarge
+
+
+def _set_call_headers(request: web.Request, response: web.StreamResponse) -> None:
+    """Set the headers of a partner's call. A 304 does not count against the rate."""
+    if REQUEST_ID in request:
+        response.headers["X-Request-ID"] = request[REQUEST_ID]
+    if SPENT in request:
+        limit, caller, name = request[SPENT]
+        if response.status == HTTPStatus.NOT_MODIFIED:
+            limit.give_back(caller)
+        response.headers.update(limit.headers(caller, name))
 
 
 async def _take_turn(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -481,12 +492,12 @@ def note_exception(request: web.Request, error: Exception) -> None:
         log_exception(f"{request.method} {path}{name}", error)
 
 
-def with_key(handler: Handler, scope: str, services: Services) -> Handler:
+def with_key(handler: Handler, scope: str, services: Services, budget: str) -> Handler:
     """Wrap a partner API handler: check https, key, rate limit and scope before it runs."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         request.app[SECURE].demand(request)
-        request[KEY] = services.gate.admit(request, scope)
+        request[KEY] = services.gate.admit(request, scope, budget)
         request[ENVIRONMENT], request[SERVICES] = services.environment, services
         return await handler(request)
 

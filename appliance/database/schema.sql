@@ -111,6 +111,8 @@ CREATE TABLE reservation (
     updated_at INTEGER NOT NULL,
     version INTEGER NOT NULL DEFAULT 1,  -- raised by each edit: staff edits name what they saw
     cancelled_at INTEGER,
+    cancelled_by TEXT
+        CHECK (cancelled_by = 'guest' OR cancelled_by = 'venue' OR cancelled_by = 'partner'),
     expires_at INTEGER,              -- of an unanswered request
     external_ref TEXT,
     late_at INTEGER,                 -- since when staff know that the party comes late

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from hashlib import blake2b
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -220,6 +221,19 @@ def answer(data: Any, status: int = 200, headers: Mapping[str, str] | None = Non
     response = web.Response(body=_encode(data), status=status, headers=_JSON_HEADERS)
     if headers:
         response.headers.update(headers)
+    return response
+
+
+def answer_unless_known(request: web.Request, data: Any) -> web.Response:
+    """Create a JSON response with an ETag, or a 304 if the client has the same one already."""
+    response = answer(data)
+    body = response.body
+    assert isinstance(body, bytes)  # noqa: S101 - `answer` encodes it
+    tag = f'W/"{blake2b(body, digest_size=12).hexdigest()}"'
+    known = {each.strip() for each in request.headers.get("If-None-Match", "").split(",")}
+    if tag in known:
+        response = web.Response(status=304)
+    response.headers["ETag"] = tag
     return response
 
 

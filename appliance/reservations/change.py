@@ -158,7 +158,8 @@ def cancel(tx: Transaction, reservation_id: str, *, actor: str, notify: bool = T
         return Cancelled(reservation, already=True)
     if reservation.status == "declined":
         raise WrongState(state=reservation.status)
-    update_reservation(tx, reservation_id, status="cancelled", cancelled_at=tx.now)
+    by = {"key": "partner", "guest": "guest"}.get(actor.partition(":")[0], "venue")
+    update_reservation(tx, reservation_id, status="cancelled", cancelled_at=tx.now, cancelled_by=by)
     free_tables(tx, reservation)
     add_history(tx, reservation_id, "cancelled", actor)
     announce(tx, "reservation.cancelled", reservation_id)

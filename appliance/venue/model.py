@@ -101,6 +101,12 @@ class Venue:
         return self.reservation_mode == "free"
 
     @property
+    def late_minutes(self) -> int | None:
+        """How long a table is kept for a party that does not come, or None without such a rule."""
+        minutes = (self.policies or {}).get("lateArrivalMinutes")
+        return minutes if type(minutes) is int else None
+
+    @property
     def phone_numbers(self) -> tuple[str, ...]:
         """The sure numbers in `phone`, in E.164."""
         return _find_phone_numbers(self.phone, self.time_zone)
@@ -262,12 +268,12 @@ def may_be_booked(day: date, first: date) -> bool:
     return first <= day <= first + timedelta(days=BOOKING_HORIZON_DAYS)
 
 
-@lru_cache(maxsize=2048)
 def instant(day: date, clock_time: str, zone: ZoneInfo) -> int:
     """Return the timestamp (ms since 1970) for a date and `HH:MM` in the time zone `zone`."""
     return minute_of(day, minutes(clock_time), zone)
 
 
+@lru_cache(maxsize=4096)
 def minute_of(day: date, offset: int, zone: ZoneInfo) -> int:
     """Return the timestamp (ms since 1970) for `offset` minutes after 00:00 on `day`.
 

@@ -176,6 +176,7 @@ class _Attempt(Struct, frozen=True):
     delivery: DueDelivery
     body: bytes
     started_at: int
+    venue_id: str
 
 
 class Dispatcher:
@@ -327,7 +328,8 @@ class Dispatcher:
         for delivery in queue.choose(reader, now, min(places, queue.room)):
             body = _render(reader, delivery, queue.endpoint)
             queue.begin(delivery)
-            self._spawn(self._run(_Attempt(queue, delivery, body, now)))
+            venue_id = get_venue(reader).id
+            self._spawn(self._run(_Attempt(queue, delivery, body, now, venue_id)))
 
     async def _run(self, attempt: _Attempt) -> None:
         """Sign and send the body. Record every failure as an outcome.
@@ -339,8 +341,8 @@ class Dispatcher:
         outcome = Outcome(GUARD, "blocked")
         try:
             request = queue.request(
-                delivery, self._environment_name, attempt.body, attempt.started_at,
-                self._dependencies.machine_time(),
+                delivery, self._environment_name, attempt.venue_id, attempt.body,
+                attempt.started_at, self._dependencies.machine_time(),
             )  # fmt: skip
             if client is not None:
                 outcome = await client.post(request)
@@ -449,4 +451,4 @@ def _render(reader: Reader, delivery: DueDelivery, endpoint: Endpoint | None) ->
     if delivery.reservation_id is None:
         return sample_body(reader, delivery)
     reservation = get_reservation(reader, delivery.reservation_id)
-    return event_body(delivery, reservation, get_venue(reader), endpoint)
+    return event_body(reader, delivery, reservation, endpoint)

@@ -167,8 +167,9 @@ class EndpointQueue:
         self._some_wait = False
 
     def request(
-        self, delivery: DueDelivery, environment: EnvironmentName, body: bytes, now: int, sent: int
-    ) -> Request:
+        self, delivery: DueDelivery, environment: EnvironmentName, venue_id: str, body: bytes,
+        now: int, sent: int,
+    ) -> Request:  # fmt: skip
         """Return the request to send, signed with the time `sent`. Both times are in ms since 1970.
 
         `now` is the box's time, by which the previous secret expires.
@@ -179,6 +180,7 @@ class EndpointQueue:
             "X-Service-Delivery": delivery.id,
             "X-Service-Event-Id": delivery.event_id,
             "X-Service-Environment": environment,
+            "X-Service-Venue": venue_id,
             "X-Service-Attempt": str(delivery.attempts + 1),
             "X-Service-Signature": sign(secrets, sent // 1000, body),
         }

@@ -156,7 +156,7 @@ def test_a_fingerprint_may_be_written_as_other_programs_print_it():
         " SHA256:" + "AB:" * 31 + "ab",
     ):
         assert parse_pin(text) == "ab" * 32
-    with pytest.raises(OperatorError, match="tls show"):
+    with pytest.raises(OperatorError, match="venuebox doctor"):
         parse_pin("ab")
 
 
@@ -169,7 +169,7 @@ async def test_a_pairing_that_fails_says_what_to_do(tmp_path):
     async with a_box(refuse) as plain, a_box(refuse, context) as secure:
         for address, sentence in (
             (plain, f"{plain} refused the pairing: Use https."),
-            (secure, "not trusted .*--ca .*--pin .*tls show"),
+            (secure, "not trusted .*--ca .*--pin .*venuebox doctor"),
             (plain.replace("http:", "https:"), "does not speak https.*terminal pair"),
             (secure.replace("https:", "http:"), "closed the connection.*terminal pair"),
             ("https://127.0.0.1:9", "Connection refused.*terminal pair"),
