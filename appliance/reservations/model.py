@@ -1,20 +1,24 @@
 """Reservations: statuses, row data, times and deadlines (interface, sections 2.5 and 3)."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import date, timedelta
+
+from msgspec import Struct
 
 from appliance.clock import HOUR_MS, MINUTE_MS
 from appliance.core.phone_numbers import searched_numbers
 from appliance.core.text import fold
 from appliance.database.connection import Reader
 from appliance.venue.model import (
+    DAY_MINUTES,
     evening_end,
     evening_hours,
     find_zone,
     get_venue,
     list_slots,
     minute_of,
+    minutes,
 )
 
 STATUSES = ("requested", "confirmed", "completed", "pending", "partial", "cancelled", "declined")
@@ -34,8 +38,7 @@ _NAME_PREFIXES = frozenset({"عبد", "ابو", "ام", "ابن", "abd", "abou",
 _ARTICLES = frozenset({"el", "al", "er", "ar", "es", "as", "en", "an"})
 
 
-@dataclass(frozen=True, slots=True)
-class Issued:
+class Issued(Struct, frozen=True):
     """The result of a booking. A replay of its idempotency key returns the same result.
 
     `email_outcome` is None until the mail server has responded (interface, section 2.7).
@@ -47,8 +50,7 @@ class Issued:
     email_outcome: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
+class Reservation(Struct, frozen=True):
     """A row of the database table `reservation`, plus the name and number of the booked table.
 
     A group has several tables: `table_id` is the first, `table_name` and `table_number` name all,
@@ -96,6 +98,7 @@ class Reservation:
     vip: int
     table_number: str
     group: str | None = None
+    cancelled_by: str | None = None
 
     @property
     def tables(self) -> list[tuple[str, str]]:
@@ -178,6 +181,25 @@ def hours_of(reader: Reader, reservation: Reservation) -> tuple[int, int] | None
         return reservation.starts, reservation.ends
     day, ends_at = date.fromisoformat(reservation.date), get_venue(reader).evening_ends_at
     return evening_hours(list_slots(reader), day, ends_at)
+
+
+def find_instants(reader: Reader, reservations: Iterable[Reservation]) -> list[tuple[int, int]]:
+    """Return when each reservation starts and ends, in ms since 1970.
+
+    A reservation for the whole evening lasts as `hours_of` says, or from midnight to the evening's
+    end if it has no slots. The party may have left before.
+    """
+    slots, zone = list_slots(reader), find_zone(reader)
+    ends_at = get_venue(reader).evening_ends_at
+    found = []
+    for each in reservations:
+        day, hours = date.fromisoformat(each.date), (each.starts, each.ends)
+        if each.slot is None:
+            whole = (0, DAY_MINUTES + minutes(ends_at))
+            hours = evening_hours(slots, day, ends_at) or whole
+        starts, ends = (minute_of(day, at, zone) for at in hours)
+        found.append((starts, min(ends, each.left_at or ends)))
+    return found
 
 
 def expected_at(reader: Reader, reservation: Reservation) -> int:
