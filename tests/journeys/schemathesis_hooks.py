@@ -33,7 +33,11 @@ BEYOND_A_SCHEMA = {
         "INVALID_EMAIL",
     },
     "createWebhook": {"INVALID_WEBHOOK_URL"},
+    "changeWebhook": {"INVALID_WEBHOOK_URL"},
+    "getAvailabilityRange": {"INVALID_DATE"},
+    "createHold": {"INVALID_DATE", "INVALID_SLOT", "GUESTS_OUT_OF_RANGE"},
 }
+BEYOND_A_SCHEMA["changeReservation"] = BEYOND_A_SCHEMA["createReservation"]
 calls = itertools.count()
 
 
@@ -57,6 +61,10 @@ def spellings(case, sent):
         codes.add("INVALID_JSON")
     if isinstance(case.body, dict) and isinstance(case.body.get("guests"), float):
         codes.add("INVALID_GUESTS")
+    if isinstance(case.body, dict) and isinstance(case.body.get("seconds"), float):
+        codes.add("VALIDATION_ERROR")
+    if isinstance(case.query, dict) and isinstance(case.query.get("after"), str):
+        codes.add("VALIDATION_ERROR")  # only the box knows its cursors
     if os.environ["ENVIRONMENT"] == "live" and isinstance(case.body, dict) and "type" in case.body:
         codes.add("VALIDATION_ERROR")
     return codes
@@ -80,6 +88,8 @@ def before_call(_context, case, _kwargs):
     day = str(datetime.now(UTC).date() + timedelta(days=1 + number % 700))
     if isinstance(case.body, dict):
         swap(case.body, "tableId", is_uuid, tables()[number % len(tables())])
+        if isinstance(case.body.get("tableIds"), list):
+            swap(case.body, "tableIds", bool, [tables()[number % len(tables())]])
         swap(case.body, "date", is_date, day)
         swap(case.body, "slot", is_slot, slot)
         swap(case.body, "guests", is_count, 1 + number % CAPACITY)

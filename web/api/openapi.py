@@ -39,6 +39,7 @@ _ENUMS: Mapping[str, Sequence[str]] = {
     "ReservationStatus": STATUSES,
     "ReservationSource": SOURCES,
     "EventType": EVENT_TYPES,
+    "SubscribedEventType": (*EVENT_TYPES, *EXTRA_TYPES),
     "DeliveredEventType": (*EVENT_TYPES, *EXTRA_TYPES),
     "DeliveryState": STATES,
 }
@@ -155,12 +156,17 @@ def describe_servers(base: str, environment: str) -> list[Schema]:
 def example(name: str, booking: ExampleBooking | None = None) -> Any:
     """Return an object's example. The one for CreateReservation uses `booking`, if given."""
     value = deepcopy(_sections()[name].json)
-    if name == "CreateReservation" and booking:
+    if not booking:
+        return value
+    place = {"date": booking.date, "slot": booking.slot, "guests": booking.guests}
+    if name == "CreateHold":
+        value |= {"tableIds": [booking.table_id], **place}
+    if name == "ChangeReservation":
+        value |= {"guests": booking.guests}
+    if name == "CreateReservation":
         value |= {
             "tableId": booking.table_id,
-            "date": booking.date,
-            "slot": booking.slot,
-            "guests": booking.guests,
+            **place,
             "externalRef": booking.reference,
             "idempotencyKey": f"{booking.reference}-1",
         }
