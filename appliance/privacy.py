@@ -20,12 +20,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from appliance.clock import format_instant, optional_instant
-from appliance.core.email_addresses import email_key
 from appliance.core.errors import OperatorError
 from appliance.core.files import open_private, sync
-from appliance.core.phone_numbers import country_of, is_same
 from appliance.database.connection import Reader, Transaction
-from appliance.database.vacuum import wipe
 from appliance.environment import Environment
 from appliance.reservations.email_queue import forget_no_reminders
 from appliance.reservations.model import evening_is_over
@@ -43,7 +40,7 @@ from appliance.webhooks.delivery_log import erase_deliveries_of
 _IMPERSONAL = {"changed", "guests", "people", "amount", "from", "to", "status"}
 _ERASE = (
     """UPDATE email
-       SET recipient = NULL,
+       SET recipient = NULL, words = NULL,
            trouble = CASE state WHEN 'waiting' THEN 'the address was erased' ELSE trouble END,
            state = CASE state WHEN 'waiting' THEN 'failed' ELSE state END
        WHERE reservation_id = :id""",
@@ -57,28 +54,6 @@ _ERASE = (
 )
 _PERSONAL = """(customer_name IS NOT NULL OR customer_email IS NOT NULL
     OR customer_phone IS NOT NULL OR notes IS NOT NULL)"""
-
-
-def find_reservations_of(reader: Reader, email: str | None, phone: str | None) -> list[str]:
-    """Return the ids of reservations with this email address or phone number.
-
-    Includes reservations for which an email was queued or sent to `email`.
-    """
-    found: list[str] = []
-    if email is not None:
-        wanted = email_key(email)
-        sql = """SELECT id, customer_email FROM reservation WHERE customer_email IS NOT NULL
-                 UNION SELECT reservation_id, recipient FROM email WHERE recipient IS NOT NULL"""
-        found += [id_ for id_, stored in reader.rows(sql) if email_key(stored) == wanted]
-    if phone is not None:
-        country = country_of(get_venue(reader).time_zone)
-        sql = """SELECT id, customer_phone, customer_numbers FROM reservation
-                 WHERE customer_phone IS NOT NULL"""
-        found += [
-            id_ for id_, typed, numbers in reader.rows(sql)
-            if is_same(typed, (numbers or "").split(), phone, country)
-        ]  # fmt: skip
-    return list(dict.fromkeys(found))
 
 
 def find_past_guests(reader: Reader, last_evening: date, limit: int) -> list[str]:
@@ -377,13 +352,3 @@ class Erasures:
 
     def _next_due(self, _reader: Reader) -> int | None:
         return 0 if self._requested > self._done else None
-
-
-def finish_erasures(path: Path, environment: str, erased: Collection[str], at: int) -> bool:
-    """Add a command's erasures to the list, and vacuum the database. The box may be running.
-
-    Returns False if the database at `path` was busy or the disk became full. The box then vacuums
-    it at night.
-    """
-    append_to_list(path.parent, environment, dict.fromkeys(erased, at))
-    return wipe(path)

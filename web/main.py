@@ -84,24 +84,20 @@ def make_parser(*, serves: bool = False) -> argparse.ArgumentParser:
 def _add_others(commands: Commands) -> None:
     from appliance.commands import (  # noqa: PLC0415
         backup,
-        guest,
+        credentials,
+        deliveries,
         health,
         init,
-        keys,
+        mirror,
         service,
-        staff,
-        terminal,
         tls,
         update,
-        webhooks,
     )
-    from appliance.commands import door_log as doorlog  # noqa: PLC0415 - `serve` does not need it
     from terminal_bridge import agent as bridge  # noqa: PLC0415 - `serve` does not need it
     from web.relay import commands as relay  # noqa: PLC0415 - `serve` does not need it
 
     for command in (
-        init, keys, terminal, staff, guest, webhooks, health, doorlog, tls, bridge, backup, service,
-        update, relay,
+        init, credentials, deliveries, health, tls, bridge, backup, mirror, service, update, relay,
     ):  # fmt: skip
         command.add(commands)
 

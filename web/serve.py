@@ -282,7 +282,7 @@ async def show_setup_link(box: Box, local: str, *, as_qr: bool) -> None:
         link = f"{elsewhere}{SETUP_PATH}#{secret}"
         lines += [
             "Or set it up from another machine. Its browser may warn once that it does not trust",
-            "this box (venuebox tls show prints the fingerprint to compare):",
+            "this box (venuebox doctor prints the fingerprint to compare):",
             f"\n  {link}\n",
         ]
     if as_qr:

@@ -18,6 +18,7 @@ from appliance.box import find_heartbeat
 from appliance.clock import DAY_MS, FAR_AHEAD_MS, HOUR_MS
 from appliance.core.data_directory import ENVIRONMENTS
 from appliance.core.errors import OperatorError
+from appliance.core.i18n import mark as _
 from appliance.core.network import in_url, is_loopback_host, own_addresses, serves_tls
 from appliance.core.settings import ServerSettings
 from appliance.core.tokens import Keyring
@@ -32,12 +33,13 @@ from appliance.doctor.check import (
     utc,
 )
 from appliance.doctor.check import describe as describe_alert
+from appliance.doctor.mirror import mirror
 from appliance.doctor.outside import NONCE_BYTES, check_outside, is_checked
 from appliance.email.smtp import find_trouble
 from appliance.reservations.email_queue import SETTINGS_TROUBLE
 from appliance.tls.acme import alert_of, read_plan
 from appliance.tls.authority import Names, wanted_names
-from appliance.tls.certificates import describe
+from appliance.tls.certificates import AUTHORITY, IMPORTED, OBTAINED, describe
 from appliance.venue.model import get_venue
 from appliance.webhooks.endpoints import list_active_endpoints
 
@@ -246,20 +248,25 @@ def certificate(context: CheckContext) -> Check:
     """Check that the certificates do not expire soon and that they cover the box's names."""
     server, found = _look(context)
     imported, covered = found["imported"], _names_of_others(found)
-    days, command = found["daysLeft"], "venuebox tls renew"
+    folder = context.directory.root / "tls"
+    days, remedy = found["daysLeft"], _("Restart the box, which renews its certificate.")
     if imported and imported["daysLeft"] < days:
-        days, command = imported["daysLeft"], "venuebox tls import"
+        days, remedy = imported["daysLeft"], _("Import its successor: %(command)s")
     # If ACME is on, the check `acme` checks the certificate that was obtained with ACME.
     obtained = None if context.known_settings().acme.directory else found["obtained"]
     if obtained and obtained["daysLeft"] < days:
-        days, command = obtained["daysLeft"], "venuebox tls forget"
+        days, remedy = obtained["daysLeft"], _("Delete %(file)s and restart the box.")
     lasting = at_least(
         days,
         _WARN_DAYS,
         _FAIL_DAYS,
-        "Days until the certificate expires: %(days)s.",
-        "Ask the person who installed the box: %(command)s",
-        days=days, command=command,
+        _(
+            "Days until the certificate expires: %(days)s. SHA-256 of the box: %(own)s, of its "
+            "authority: %(authority)s."
+        ),
+        remedy,
+        days=days, command="venuebox tls import", own=found["fingerprint"],
+        authority=found["authority"], file=folder / OBTAINED,
     )  # fmt: skip
     if lasting.status != "ok":
         return lasting
@@ -268,8 +275,10 @@ def certificate(context: CheckContext) -> Check:
     if imported and url.scheme == "https" and not covered.cover(host):
         return Check.warn(
             "The imported certificate is for %(names)s, but guests reach the box at %(host)s.",
-            "Import a certificate for that address, or remove this one: %(command)s",
-            names=imported["names"][:5], host=host, command="venuebox tls forget",
+            "Import a certificate for that address (%(command)s), or delete %(file)s and restart "
+            "the box.",
+            names=imported["names"][:5], host=host, command="venuebox tls import",
+            file=folder / IMPORTED,
         )  # fmt: skip
     with context.rows("live") as reader:
         wanted = wanted_names(get_venue(reader).slug, server, own_addresses())
@@ -278,9 +287,9 @@ def certificate(context: CheckContext) -> Check:
     if missing:
         return Check.warn(
             "The certificate is not valid for %(names)s.",
-            "Ask the person who installed the box: %(command)s. If that changes nothing, add "
-            "%(option)s and trust the box again on each phone (%(page)s).",
-            names=missing[:5], command="venuebox tls renew", option="--authority", page="/trust",
+            "Restart the box. If that changes nothing, delete %(file)s, restart the box, and trust "
+            "it again on each phone (%(page)s).",
+            names=missing[:5], file=folder / AUTHORITY, page="/trust",
         )  # fmt: skip
     return lasting
 
@@ -316,8 +325,9 @@ def acme(context: CheckContext) -> Check:
         )  # fmt: skip
     if plan.ends_at > now:
         return Check.ok(
-            "The public certificate for %(name)s ends on %(end)s. Renewal: %(when)s.",
-            name=plan.name, end=utc(plan.ends_at), when=when,
+            "The public certificate for %(name)s ends on %(end)s. Renewal: %(when)s. Account: "
+            "%(account)s.",
+            name=plan.name, end=utc(plan.ends_at), when=when, account=plan.state.account,
         )  # fmt: skip
     return Check.warn(
         "There is no public certificate for %(name)s yet.",
@@ -462,7 +472,7 @@ def deliveries(context: CheckContext) -> Check:
 CHECKS: tuple[Callable[[CheckContext], Check], ...] = (
     box, settings,
     data.permissions, data.master_key, data.integrity, data.schema, data.wal,
-    data.backups, data.backup_target,
+    data.backups, data.backup_target, mirror,
     disk, memory, clock, time_zones,
     data.signing_key, uplink, conditions,
     mail, mail_server, outside, endpoints, deliveries,

@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from cryptography import x509
 
 from appliance.alerts import Alert, drop_alerts, list_alerts, put_alert
-from appliance.clock import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
+from appliance.clock import DAY_MS, HOUR_MS, MINUTE_MS
 from appliance.core.errors import OperatorError
 from appliance.core.files import make_folder, read_json, write_json
 from appliance.core.network import is_public
@@ -300,19 +299,3 @@ def _write_alert(tx: Transaction, alert: Alert | None) -> None:
     drop_alerts(tx, _ALERTS - {alert.name if alert else ""})
     if alert is not None:
         put_alert(tx, alert)
-
-
-def describe_plan(plan: Plan, now: int) -> dict[str, Any]:
-    """Convert the plan to JSON types, for `venuebox tls show --json`."""
-    state, due = plan.state, plan.due(now)
-    name, directory, challenge = state.subject
-    return {
-        "name": name or None,
-        "directory": directory,
-        "challenge": challenge,
-        "account": state.account or None,
-        "lastAttemptAt": format_instant(state.attempts[-1]) if state.attempts else None,
-        "problem": state.reason or None,
-        "detail": state.detail or None,
-        "nextAttemptAt": None if due is None else format_instant(max(due, now)),
-    }

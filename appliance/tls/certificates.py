@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from appliance.clock import DAY_MS, Clock, format_instant
+from appliance.clock import DAY_MS, Clock
 from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write, make_folder, open_part, put_in_place, read_private
 from appliance.core.settings import AcmeSettings
@@ -232,23 +232,11 @@ def import_certificate(
     return names
 
 
-def forget_certificate(folder: Path, file: str = IMPORTED) -> bool:
-    """Delete the certificate in `file`, by default the imported certificate.
-
-    Returns False if the file is missing.
-    """
-    try:
-        (folder / file).unlink()
-    except FileNotFoundError:
-        return False
-    return True
-
-
 def describe(folder: Path, now: int) -> dict[str, Any] | None:
     """Describe the box's own certificate in JSON types, or return None if it does not exist yet.
 
-    The keys are `names`, `endsAt`, `daysLeft`, `fingerprint`, `authority` (a fingerprint or None),
-    `imported` and `obtained` (the first four keys of that certificate, or None).
+    The keys are `names`, `daysLeft`, `fingerprint`, `authority` (a fingerprint or None),
+    `imported` and `obtained` (the first three keys of that certificate, or None).
     """
     own = read_certificate(folder / LEAF)
     if own is None:
@@ -266,14 +254,13 @@ def _describe(certificate: x509.Certificate, now: int) -> dict[str, Any]:
     names = names_in(certificate)
     return {
         "names": [*names.dns, *names.addresses],
-        "endsAt": format_instant(ends_at(certificate)),
         "daysLeft": (ends_at(certificate) - now) // DAY_MS,
         "fingerprint": _fingerprint(certificate),
     }
 
 
 def _fingerprint(certificate: x509.Certificate) -> str:
-    return certificate.fingerprint(hashes.SHA256()).hex()
+    return certificate.fingerprint(hashes.SHA256()).hex(":").upper()
 
 
 log = logging.getLogger(__name__)
@@ -321,8 +308,8 @@ class Certificates:
             self._make_leaf(authority)
         self.load()
 
-    def renew(self, *, force: bool = False) -> bool:
-        """Renew the certificate if it expires within 30 days, its names changed or `force` is True.
+    def renew(self) -> bool:
+        """Renew the certificate if it expires within 30 days or its names changed.
 
         Also renews a certificate that is not valid yet because the clock was ahead when it was
         created. Returns whether the certificate was renewed.
@@ -330,7 +317,7 @@ class Certificates:
         authority, leaf = read_identity(self.folder / AUTHORITY), read_identity(self.folder / LEAF)
         if authority is None or self._is_outgrown(authority):
             authority = self._make_authority()
-        if leaf is not None and not force and not self._is_due(authority, leaf):
+        if leaf is not None and not self._is_due(authority, leaf):
             return False
         self._make_leaf(authority)
         self.load()

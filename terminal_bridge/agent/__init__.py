@@ -17,7 +17,7 @@ def add(commands: Commands) -> None:
     trust.add_argument(
         "--ca", metavar="FILE", help="the box's authority, PEM, from its page /trust"
     )
-    meaning = "SHA-256 of the box's certificate, from venuebox tls show"
+    meaning = "SHA-256 of the box's certificate, from venuebox doctor"
     trust.add_argument("--pin", metavar="SHA256", help=meaning)
 
 

@@ -125,8 +125,8 @@ def parse_pin(text: str) -> str:
     pin = text.strip().lower().removeprefix("sha256:").replace(":", "")
     if not _PIN.fullmatch(pin):
         raise OperatorError(
-            "--pin must be the SHA-256 of the box's certificate (64 hex digits), as venuebox tls"
-            " show prints it on the box"
+            "--pin must be the SHA-256 of the box's certificate (64 hex digits), as venuebox"
+            " doctor prints it on the box"
         )
     return pin
 
@@ -253,7 +253,7 @@ def _describe(error: Exception) -> str:
         why = f" ({reason.verify_message})" if isinstance(reason, ssl.CertificateError) else ""
         return (
             f"the box's certificate is not trusted{why}. Start the bridge once with --ca and the"
-            " box's authority, or with --pin and the SHA-256 that venuebox tls show prints now"
+            " box's authority, or with --pin and the SHA-256 that venuebox doctor prints now"
         )
     if isinstance(error, TimeoutError):
         return "the box did not respond in time"

@@ -36,7 +36,7 @@ async def test_the_link_is_shown_for_this_machine_and_over_https(new_directory, 
     here, there = re.findall(r"  (https?://\S+)/portal/setup#([\w-]{43})\n", shown)
     assert (here[0], there[0]) == (LOCAL, AT_HOME)
     assert here[1] == there[1]
-    assert "venuebox tls show" in shown
+    assert "venuebox doctor" in shown
 
 
 async def test_setup_over_plain_http_is_redirected_to_https(new_directory, clock):

@@ -5,6 +5,7 @@ import pytest
 from tests.browser.accessibility import violations
 from tests.browser.phones import PHONE
 from tests.browser.portal_world import DESK, TABLET
+from tests.builders import table_id
 
 SIZES = pytest.mark.parametrize("size", [PHONE, TABLET, DESK], ids=lambda size: str(size["width"]))
 PACE_MS = 550
@@ -50,6 +51,10 @@ def chip(reservation):
     return f'td [data-reservation="{reservation.id}"]'
 
 
+def free(number, slot="19:30"):
+    return f"#t-{table_id(number)} .free[href*='{slot}']"
+
+
 def action(what):
     return f"#drawer form[action$='/{what}'] button"
 
@@ -91,6 +96,112 @@ async def test_a_no_show_takes_two_taps_and_can_be_undone(portal, clock, size):
     assert await violations(host.page) == []
     await host.page.click(action("take-back"))
     assert (await becomes(portal, salma, action("no-show"), host.page)).status == "confirmed"
+    assert portal.complaints == []
+
+
+@SIZES
+async def test_a_walk_in_takes_two_taps(portal, size):
+    host = await at_the_board(portal, size)
+
+    await host.tap(free("T2"))
+    await host.tap(".walk-in [name=guests][value='3']")
+    await host.page.wait_for_selector(action("left"))
+
+    [found] = await portal.box.rows("SELECT guests, arrived, walk_in, slot FROM reservation")
+    assert (found, host.taps) == ((3, 3, 1, "19:30"), 2)
+    await host.page.wait_for_selector(f"#t-{table_id('T2')} .guest.in")
+    assert await violations(host.page) == []
+    assert portal.complaints == []
+
+
+async def test_a_walk_in_larger_than_the_table_is_confirmed_and_needs_no_mouse(portal):
+    host = await at_the_board(portal)
+    await host.page.focus(free("T2"))
+    await host.press("Enter")
+    await host.page.focus(".walk-in [name=guests][value='6']")
+
+    await host.press("Enter")
+    await host.page.wait_for_selector(".walk-in [name=sure]", state="attached")
+    assert await violations(host.page) == []
+    await host.page.focus(".walk-in .main-action")
+    await host.press("Enter")
+    await host.page.wait_for_selector(action("left"))
+    assert await portal.box.rows("SELECT guests, arrived FROM reservation") == [(6, 6)]
+
+
+@SIZES
+async def test_a_phone_booking_takes_nine_seconds(portal, size):
+    host = await at_the_board(portal, size)
+
+    await host.tap(free("T2"))
+    await host.page.wait_for_selector("#drawer [name=customer_name]")
+    if size is not DESK:
+        await host.page.focus("#drawer [name=customer_name]")
+    await host.type("Salma Tazi")
+    await host.press("Tab")
+    await host.type("0612345678")
+    await host.press("Enter")
+    await host.page.wait_for_url("**/portal/reservations/*")
+
+    booked = await portal.box.rows("SELECT customer_name, customer_phone, slot FROM reservation")
+    assert booked == [("Salma Tazi", "0612345678", "19:30")]
+    assert host.seconds <= 9
+    assert portal.complaints == []
+
+
+async def test_escape_gives_the_focus_back_to_the_plus(portal):
+    host = await at_the_board(portal)
+    await host.tap(free("T2"))
+    await host.page.wait_for_selector("#drawer [name=customer_name]:focus")
+
+    await host.press("Escape")
+
+    assert await host.page.inner_html("#drawer") == ""
+    assert await host.page.eval_on_selector(free("T2"), "one => one === document.activeElement")
+
+
+async def test_a_party_becomes_late_by_itself_and_the_late_ones_are_picked_out(portal, clock):
+    database = portal.box.environment.database
+    rule = """UPDATE venue SET policies = '{"lateArrivalMinutes": 20}'"""
+    await database.write(lambda tx: tx.execute(rule))
+    salma = await portal.box.guest(slot="19:30")
+    omar = await portal.box.guest(slot="22:00", table="T2", customer_name="Omar")
+    clock.advance(49 * 60)
+    page = await portal.desk("host")
+    await page.clock.install()
+    await page.goto("/portal/tonight")
+    assert await page.locator(".overdue, [data-late-filter]:visible").count() == 0
+
+    await page.clock.fast_forward(70_000)
+
+    await page.wait_for_selector(f"{chip(salma)}.overdue")
+    assert await page.inner_text(f"{chip(salma)} [data-late-by]") == "20 min"
+    assert await page.inner_text("[data-late-filter] b") == "1"
+    assert await violations(page) == []
+    await page.click("[data-late-filter]")
+    await page.wait_for_selector(f"{chip(omar)}.dimmed")
+    assert await page.locator(f"{chip(salma)}.dimmed").count() == 0
+    await page.click("[data-late-filter]")
+    await page.wait_for_selector(".dimmed", state="detached")
+    assert portal.complaints == []
+
+
+async def test_the_pass_is_there_after_saving_and_is_copied_with_a_click(portal):
+    host = await at_the_board(portal)
+    await host.tap(free("T2"))
+    await host.page.wait_for_selector("#drawer [name=customer_name]:focus")
+    await host.type("Salma")
+    await host.press("Tab")
+    await host.type("0612345678")
+    await host.press("Enter")
+    await host.page.wait_for_selector(".pass-card img")
+    await host.page.wait_for_function("document.querySelector('.pass-card img').naturalWidth > 100")
+    assert await violations(host.page) == []
+
+    await host.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await host.page.click("[data-copy='#pass-link']")
+    copied = await host.page.evaluate("navigator.clipboard.readText()")
+    assert "/access/" in copied
     assert portal.complaints == []
 
 

@@ -151,7 +151,6 @@ async def test_a_box_that_starts_on_a_full_disk_opens_with_its_reserve_for_the_d
         SERVE,
         ["key", "list"],
         ["key", "create", "--environment", "live", "--name", "P"],
-        ["tls", "renew"],
         ["backup", "kit", "--html", "{small}/kit.html"],
         ["backup"],
     ],

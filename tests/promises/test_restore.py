@@ -29,7 +29,15 @@ from appliance.database.migrate import PAGE_BYTES
 from appliance.door.guest_pass import pass_text
 from appliance.reservations.rows import get_reservation
 from appliance.staff.audit_log import list_audit_entries
-from appliance.tls.certificates import AUTHORITY, IMPORTED, LEAF, import_certificate, read_identity
+from appliance.tls.authority import Names
+from appliance.tls.certificates import (
+    AUTHORITY,
+    IMPORTED,
+    LEAF,
+    Certificates,
+    import_certificate,
+    read_identity,
+)
 from tests.journeys.box_process import (
     ENVIRONMENTS,
     PROGRAM,
@@ -155,10 +163,18 @@ def recovery_key(data):
     return find_recovery_key(DataDirectory(data)).text
 
 
+def make_certificates(data):
+    """Create the certificates that are missing, as the box does when it starts."""
+    names = Names(("riad-atlas.local",), ())
+    Certificates(
+        data / "tls", SystemClock(), lambda: "Riad", lambda: names, lambda: False
+    ).prepare()
+
+
 def test_phones_that_trusted_the_box_trust_the_restored_one(tmp_path):
     founded = found_box(tmp_path)
     key, blank = rsa.generate_private_key(65537, 2048), tmp_path / "blank"
-    venuebox("tls", "renew", data=founded.data)
+    make_certificates(founded.data)
     import_certificate(founded.data / "tls", a_certificate(key), pem_of(key), NOW)
     files = {name: (founded.data / "tls" / name).read_bytes() for name in (AUTHORITY, IMPORTED)}
     for passing in ("runtime/python.so", "tmp/half", "log/venuebox.log"):
@@ -174,7 +190,7 @@ def test_phones_that_trusted_the_box_trust_the_restored_one(tmp_path):
         assert (blank / "tls" / name).stat().st_mode & 0o777 == 0o600
     found = {path.name for path in blank.rglob("*")}
     assert not found & {"python.so", "half", "venuebox.log"}
-    venuebox("tls", "renew", data=blank)
+    make_certificates(blank)
     assert (blank / "tls" / AUTHORITY).read_bytes() == files[AUTHORITY], "phones trust it anew"
     leaf, authority = (read_identity(blank / "tls" / name) for name in (LEAF, AUTHORITY))
     leaf.certificate.verify_directly_issued_by(authority.certificate)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from aiohttp import web
 
@@ -13,19 +13,30 @@ from appliance.core.i18n import isolate
 from appliance.database.connection import Reader
 from appliance.door.check_in import check_in_by_staff, undo_by_staff
 from appliance.door.verdict import COLOURS, OVERRIDABLE, phrase
+from appliance.door.walk_in import seat_walk_in
 from appliance.http.request import ENVIRONMENT
 from appliance.privacy import export_guests
 from appliance.reservations.change import (
     amend_reservation,
     as_seen,
+    cancel,
+    decline,
     mark_late,
     move_to_table,
     reissue_pass,
+    send_pass,
 )
 from appliance.reservations.holds import get_seat, is_held
-from appliance.reservations.model import evening_is_over, has_started
+from appliance.reservations.model import (
+    Reservation,
+    evening_is_over,
+    has_started,
+    is_awaited,
+    minutes_late,
+    start_date,
+)
 from appliance.reservations.payments import AMOUNT_MAX, record_payment, void_payment
-from appliance.reservations.request import parse_uuid
+from appliance.reservations.request import check_customer, parse_uuid, read_contacts
 from appliance.reservations.rows import (
     count_other_bodies,
     find_erasure_request,
@@ -36,16 +47,18 @@ from appliance.reservations.rows import (
     sum_payments,
 )
 from appliance.staff.audit_log import record_audit
-from appliance.venue.model import find_tonight, get_venue, list_tables
+from appliance.venue.model import Venue, find_tonight, get_venue, is_slot, list_tables
 from web.portal.cookies import LIVE
 from web.portal.forms import FORM, Form
 from web.portal.guard import actor_of, id_of, staff_of, write_as_staff
 from web.portal.navigation import FormHandler
 from web.portal.reservation_form import (
+    GUESTS_MAX,
     STATUS_WORDS,
     confirms_guests,
     faults_in_words,
     read_guest,
+    show_new,
 )
 from web.portal.responses import (
     REFUSED,
@@ -56,9 +69,11 @@ from web.portal.responses import (
     portal_page,
     see_other,
 )
+from web.rendering import LANGUAGES
 
 Act = Callable[[web.Request, Form], Awaitable[object]]
 _PAYMENT_METHODS = ("cash", "card", "transfer", "other")
+_WORDS_MAX = 300
 _OPEN = frozenset({"requested", "pending", "partial", "confirmed"})
 
 
@@ -71,8 +86,12 @@ async def show_reservation(request: web.Request) -> web.Response:
 
     `?part=1` returns a partial page for the drawer on the board.
     """
+    return await _show(request, id_of(request))
+
+
+async def _show(request: web.Request, reservation_id: str) -> web.Response:
     environment = request[ENVIRONMENT]
-    detail = await environment.database.read(_read, id_of(request))
+    detail = await environment.database.read(_read, reservation_id)
     is_part = "part" in request.query or "HX-Request" in request.headers
     values = {
         **faults_in_words(request),
@@ -82,15 +101,37 @@ async def show_reservation(request: web.Request) -> web.Response:
         "isolate": isolate,
         "statuses": STATUS_WORDS,
         "clock": clock_formatter(request),
+        "guest_pass": _offer_pass(request, detail["reservation"], detail["venue"]),
         "token": environment.database.tokens.new_link_secret(),
         "rejected": request.path.rpartition("/")[2] if REFUSED in request else "",
         # Staff may send the form again with a reason or a confirmation.
         "may_confirm": isinstance(request.get(REFUSED), UnusualAmount | _NotAdmitted),
-        "heading": 1 if _is_own_page(request) else 2,
+        "heading": 1 if _is_own_page(request, reservation_id) else 2,
         "sees_guests": staff_of(request).may("host"),
     }
     template = f"portal/reservations/{'drawer' if is_part else 'detail'}.html"
     return portal_page(request, template, values)
+
+
+def _offer_pass(request: web.Request, reservation: Reservation, venue: Venue) -> dict[str, Any]:
+    """Return how the guest can be given the pass: its link, its picture and WhatsApp messages."""
+    environment = request[ENVIRONMENT]
+    token = environment.keyring.access_token(reservation.id)
+    link = environment.links.access(token)
+    language = request.config_dict[LANGUAGES].get(reservation.language or "fr")
+    message = language.plain(
+        "%(venue)s: here is your pass for %(day)s. %(link)s",
+        venue=venue.name, day=language.long_date(start_date(reservation)), link=link,
+    )  # fmt: skip
+    numbers = [number.removeprefix("+") for number in reservation.phone_numbers]
+    text = quote(message, safe="")
+    return {
+        "link": link,
+        "picture": f"{environment.prefix}/access/{token}/pass.png",
+        "messages": [f"https://wa.me/{number}?text={text}" for number in numbers or [""]],
+        # After a contact was added, the pass is offered again.
+        "is_offered": request.method == "POST" and request.path.endswith(("/amend", "/send-pass")),
+    }
 
 
 def _read(reader: Reader, reservation_id: str) -> dict[str, Any]:
@@ -99,6 +140,7 @@ def _read(reader: Reader, reservation_id: str) -> dict[str, Any]:
     Raises NotFound if the id is unknown.
     """
     r, tables = get_reservation(reader, reservation_id), list_tables(reader)
+    tonight = find_tonight(reader).isoformat()
     free = [table for table in tables if not is_held(reader, table.id, r.date, r.starts, r.ends)]
     return {
         "reservation": r,
@@ -110,25 +152,26 @@ def _read(reader: Reader, reservation_id: str) -> dict[str, Any]:
         "payments": list_payments(reader, reservation_id),
         "paid": sum_payments(reader, reservation_id),
         "other_bodies": count_other_bodies(reader, reservation_id),
-        "is_tonight": find_tonight(reader).isoformat() == r.date,
+        "is_tonight": r.date == tonight,
         "erasure_asked": find_erasure_request(reader, reservation_id),
         "names_guest": any((r.customer_name, r.customer_email, r.customer_phone, r.notes)),
         "is_open": r.status in _OPEN,
-        "may_be_no_show": r.status in _OPEN - {"requested"} and has_started(reader, r),
+        "may_be_no_show": is_awaited(r) and has_started(reader, r),
+        "minutes_late": minutes_late(reader, r) if r.date == tonight else None,
         "may_take_back": r.is_gone
         and not evening_is_over(reader, r)
         and {table.id for table in free}.issuperset(r.table_ids),
     }
 
 
-def _is_own_page(request: web.Request) -> bool:
+def _is_own_page(request: web.Request, reservation_id: str) -> bool:
     """Return whether the reservation is shown on its own page, not in the drawer on the board.
 
     Requests from htmx contain the URL of the page in the header HX-Current-URL.
     """
     if "HX-Request" in request.headers:
         shown_on = urlsplit(request.headers.get("HX-Current-URL", "")).path
-        return shown_on.endswith(f"/reservations/{id_of(request)}")
+        return shown_on.endswith(f"/reservations/{reservation_id}")
     return "part" not in request.query
 
 
@@ -153,6 +196,28 @@ def _form(act: Act) -> FormHandler:
     return handle
 
 
+async def seat(request: web.Request, form: Form) -> web.StreamResponse:
+    """`POST /portal/tonight/walk-in`: book a table for a party that stands there, and let it in."""
+    environment, slot = request[ENVIRONMENT], form.text("slot", 5)
+    try:
+        seated = await environment.database.write(
+            seat_walk_in,
+            staff_of(request),
+            parse_uuid(form.text("table")) or "",
+            slot if is_slot(slot) else None,
+            form.integer("guests", 1, GUESTS_MAX),
+            form_id=form.text("token", 64),
+            early_minutes=environment.settings.door.early_minutes,
+            over_capacity=confirms_guests(form),
+        )
+    except ApiError as refusal:
+        request[REFUSED] = refusal
+        return await show_new(request, part=form.checked("part"))
+    if form.checked("part"):
+        return await _show(request, seated.id)
+    return see_other(request, f"/reservations/{seated.id}", "seated")
+
+
 @_form
 async def amend(request: web.Request, form: Form) -> None:
     """`POST …/amend`: change the number of guests, the customer's details or the notes."""
@@ -172,6 +237,31 @@ async def move(request: web.Request, form: Form) -> None:
 async def late(request: web.Request, form: Form) -> None:
     """`POST …/late`: mark the guests as late, or remove the mark."""
     await _run_action(request, mark_late, late=form.checked("late"))
+
+
+@_form
+async def cancel_one(request: web.Request, form: Form) -> None:
+    """`POST …/cancel`: cancel the reservation, and tell the guest if `tell` is ticked."""
+    await _run_action(request, cancel, notify=form.checked("tell"), words=_read_words(form))
+
+
+@_form
+async def decline_one(request: web.Request, form: Form) -> None:
+    """`POST …/decline`: decline the request, and tell the guest if `tell` is ticked."""
+    await _run_action(request, decline, notify=form.checked("tell"), words=_read_words(form))
+
+
+def _read_words(form: Form) -> str | None:
+    """Return the line from the house that the email to the guest quotes, or None."""
+    return form.text("words", _WORDS_MAX) or None
+
+
+@_form
+async def send_pass_to(request: web.Request, form: Form) -> None:
+    """`POST …/send-pass`: email the guest their pass. The address may be new."""
+    email, _ = read_contacts(form.needed("email", "please give an email address."), "")
+    check_customer(None, email, None, "")
+    await _run_action(request, send_pass, email)
 
 
 @_form

@@ -37,6 +37,7 @@ from appliance.venue.model import (
     find_closing,
     find_table,
     find_tonight,
+    find_zone,
     get_venue,
     has_ended,
     interval,
@@ -108,17 +109,20 @@ _FIELDS = {
 }  # fmt: skip
 _WHOLE = "whole"  # the value of the field `slot` for the whole evening
 _GUESTS = 2
-_GUESTS_MAX = 10_000
+_PARTY_SIZES, _GUESTS_SHOWN_MAX = 8, 20  # sizes of a party of walk-ins that can be tapped
+GUESTS_MAX = 10_000
 _CONTACT_MAX = 1000
 _GUESTS_DIGITS_MAX = 5
 
 
-async def show_new(request: web.Request) -> web.Response:
+async def show_new(request: web.Request, *, part: bool = False) -> web.Response:
     """`GET …/new`: show the form, filled in from `?date=`, `?slot=`, `?table=` and `?guests=`.
 
-    After a POST, the form shows the entered values and the tables that are free for them.
+    After a POST, the form shows the entered values and the tables that are free for them. With
+    `part` or `?part=1`, the response is a partial page for the drawer on the board.
     """
     environment, refusal = request[ENVIRONMENT], request.get(REFUSED)
+    early_minutes = environment.settings.door.early_minutes
     known = ("date", "slot", "table", "guests")
     typed = {name: request.query[name] for name in known if name in request.query}
     if FORM in request:
@@ -142,8 +146,27 @@ async def show_new(request: web.Request) -> web.Response:
         "letter_languages": request.config_dict[LANGUAGES].all(),
         "token": typed.get("token") or environment.database.tokens.new_link_secret(),
         "statuses": STATUS_WORDS,
+        "seat": await environment.database.read(_find_seat, wanted, offer, early_minutes),
     }
-    return portal_page(request, "portal/reservations/new.html", values)
+    if "customer_name" not in typed:  # a refused walk-in: its fields are not those of the form
+        values["wrong"] = {}
+    values["is_part"] = is_part = part or "part" in request.query
+    template = f"portal/reservations/{'new_part' if is_part else 'new'}.html"
+    return portal_page(request, template, values)
+
+
+def _find_seat(
+    reader: Reader, table_id: str, offer: dict[str, Any], early_minutes: int
+) -> dict[str, Any] | None:
+    """Return the table and the sizes of a party that can be seated at it now, or None."""
+    table = next((table for table in offer["tables"] if table.id == table_id), None)
+    slot = next((slot for slot in offer["slots"] if slot.start == offer["slot"]), None)
+    starts, _ = interval(slot, get_venue(reader).evening_ends_at)
+    opens_at = minute_of(offer["day"], starts - early_minutes, find_zone(reader))
+    if table is None or offer["day"] != offer["tonight"] or reader.now < opens_at:
+        return None
+    most = max(_PARTY_SIZES, min(table.capacity_max, _GUESTS_SHOWN_MAX))
+    return {"table": table, "sizes": range(1, most + 1)}
 
 
 async def make_new(request: web.Request, form: Form) -> web.StreamResponse:
@@ -214,7 +237,7 @@ def read_guest(form: Form) -> Amendment:
         faults.read(form.text, "customer_phone", _CONTACT_MAX),
     )
     entered = Amendment(
-        guests=faults.read(form.integer, "guests", 1, _GUESTS_MAX),
+        guests=faults.read(form.integer, "guests", 1, GUESTS_MAX),
         customer_name=name or "",
         customer_email=email,
         customer_phone=phone,

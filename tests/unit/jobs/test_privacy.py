@@ -20,7 +20,6 @@ from appliance.privacy import (
     ask_erasure,
     erase_guest,
     export_guests,
-    find_reservations_of,
     read_list,
 )
 from appliance.reservations.change import claim
@@ -133,9 +132,8 @@ async def test_byte_by_byte_nothing_of_an_erased_guest_is_left(box, erasures, tm
     await database.write(live_through, id_)
     assert {trace for _, trace in traces_in(tmp_path)} >= set(TRACES) - {b"699424242"}
 
-    found = await database.read(find_reservations_of, EMAIL, None)
-    assert len(found) == 61
-    for reservation_id in found:
+    found = await database.read(lambda reader: reader.rows("SELECT id FROM reservation"))
+    for (reservation_id,) in found:
         await database.write(erase_guest, reservation_id, actor="staff:1")
     await asyncio.sleep(0)
     await erasures.settle()

@@ -156,7 +156,7 @@ async def test_a_pairing_that_fails_says_what_to_do(tmp_path):
     async with a_box(refuse) as plain, a_box(refuse, context) as secure:
         for address, sentence in (
             (plain, f"{plain} refused the pairing: Use https."),
-            (secure, "not trusted .*--ca .*--pin .*tls show"),
+            (secure, "not trusted .*--ca .*--pin .*venuebox doctor"),
             (plain.replace("http:", "https:"), "does not speak https.*terminal pair"),
             (secure.replace("https:", "http:"), "closed the connection.*terminal pair"),
             ("https://127.0.0.1:9", "Connection refused.*terminal pair"),

@@ -1,6 +1,5 @@
-// The drawer beside the board shows one reservation. The reservation's chip opens it, Escape closes
-// it, and the focus then returns to the chip. Without a script, the chip links to the reservation's
-// page.
+// The drawer beside the board shows one reservation, or the form for a new one. A chip or a "+" opens
+// it, Escape closes it, and the focus then returns there. Without a script, both link to a page.
 import htmx from "htmx.org";
 
 import { restoreDrafts } from "./drafts";
@@ -8,16 +7,17 @@ import { hideUnreachable, showUnreachable } from "./forms";
 import { hasUnsavedInput, restoreUnsavedInput, saveUnsavedInput } from "./unsaved_input";
 import { ask } from "./waiting";
 
-let openId = "";
+const OPENERS = "a[data-reservation], a.free";
+let openId = ""; // the reservation, or the address of a "+"
 
 export function followDrawer(): void {
   document.addEventListener("click", (event) => {
     const at = event.target as Element;
     if (at.closest("[data-close-drawer]")) close();
-    const chip = at.closest<HTMLAnchorElement>("[data-reservation]");
+    const chip = at.closest<HTMLAnchorElement>(OPENERS);
     if (!chip || !drawer() || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
-    void open(chip.dataset["reservation"] ?? "", chip.href);
+    void open(idOf(chip), chip.href);
   });
   document.addEventListener("keydown", (event) => {
     if (!drawer()?.hasChildNodes()) return;
@@ -42,13 +42,19 @@ export function refreshDrawer(reservation: string, version: number): void {
   if (link) void open(reservation, link.href);
 }
 
+function idOf(opener: HTMLAnchorElement): string {
+  return opener.dataset["reservation"] ?? opener.href;
+}
+
 function drawer(): HTMLElement | null {
   return document.querySelector("#drawer.drawer-place");
 }
 
-async function open(reservation: string, address: string): Promise<void> {
+async function open(reservation: string, href: string): Promise<void> {
   openId = reservation;
-  const request = ask(`${address}?part=1`, { headers: { "HX-Request": "true" } });
+  const address = new URL(href);
+  address.searchParams.set("part", "1");
+  const request = ask(address.href, { headers: { "HX-Request": "true" } });
   const answer = await request.catch(() => null);
   const text = await answer?.text().catch(() => null);
   if (!answer || text === null || text === undefined) {
@@ -68,14 +74,18 @@ async function open(reservation: string, address: string): Promise<void> {
   htmx.process(place);
   restoreUnsavedInput();
   restoreDrafts(place);
+  for (const button of place.querySelectorAll<HTMLElement>("[data-without-script]")) button.hidden = true;
   focusDetail();
+  // A touch screen's keyboard would cover the drawer.
+  if (matchMedia("(pointer: fine)").matches) place.querySelector<HTMLElement>("[autofocus]")?.focus();
   place.scrollTop = 0;
 }
 
 function close(): void {
   saveUnsavedInput();
   drawer()?.replaceChildren();
-  document.querySelector<HTMLElement>(`[data-reservation="${CSS.escape(openId)}"]`)?.focus();
+  const openers = [...document.querySelectorAll<HTMLAnchorElement>(OPENERS)];
+  openers.find((opener) => idOf(opener) === openId)?.focus();
   openId = "";
 }
 
