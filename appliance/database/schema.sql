@@ -483,7 +483,8 @@ CREATE TABLE email (
     kind TEXT NOT NULL CHECK (kind = 'confirmation' OR kind = 'requested'
         OR kind = 'payment_due' OR kind = 'accepted' OR kind = 'declined'
         OR kind = 'cancelled' OR kind = 'changed' OR kind = 'reminder'),
-    recipient TEXT,                  -- erased with the guest's contacts
+    recipient TEXT,                  -- erased with the guest's contacts, as are the words
+    words TEXT,                      -- a line from the house
     language TEXT NOT NULL CHECK (language = 'fr' OR language = 'en' OR language = 'ar'),
     state TEXT NOT NULL
         CHECK (state = 'waiting' OR state = 'sent' OR state = 'failed' OR state = 'kept'),
