@@ -14,14 +14,19 @@ from tests.app.guest.booking_form import (
     token_of,
 )
 from tests.builders import TONIGHT, table_id
-from tests.conftest import with_settings
+from tests.conftest import set_rules, with_settings
 
 
 @pytest.fixture
 def settings():
     return with_settings(
-        booking={"enabled": True, "hourly_for_address": 1000, "hourly": 1000},
+        booking={"hourly_for_address": 1000, "hourly": 1000},
     )
+
+
+@pytest.fixture(autouse=True)
+async def booking_page(box):
+    await set_rules(box.live, booking_page=1)
 
 
 @pytest.fixture(autouse=True)
