@@ -178,7 +178,7 @@ def read_contents(reader: Reader, environment: Environment, email_id: str) -> Co
     reservation = get_reservation(reader, email.reservation_id)
     links, keyring = environment.links, environment.keyring
     token = keyring.access_token(reservation.id)
-    deadline = cancel_deadline(reader, reservation, environment.settings.guest.cancel_hours)
+    deadline = cancel_deadline(reader, reservation)
     may_cancel = reservation.holds and now < deadline
     undo_url = links.undo(keyring.claim_token(reservation.id)) if may_cancel else None
     return Contents(

@@ -1,4 +1,4 @@
-"""The Postman collection (`/docs/postman.json`); `make clients` runs it."""
+"""The Postman collection (`/docs/postman.json`)."""
 
 from web.api.postman import STEPS
 from web.routes import PARTNER_ROUTE_TABLE
