@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from appliance.alerts import Alert, put_alert
 from appliance.box import find_heartbeat, write_heartbeat
 from appliance.clock import parse_instant
 from appliance.core.settings import read_settings
+from appliance.doctor.observations import PROXY_SILENT, observe
 from appliance.staff.audit_log import list_audit_entries
 from tests.app.portal.people import a_person
 from tests.conftest import with_settings
@@ -15,9 +15,8 @@ from web.portal.cookies import RESTART
 
 
 async def test_what_the_box_reports_is_shown_as_text(running, manager):
-    condition = Alert("reader_trouble", "", running.clock.now(), "no way out <b>")
-    await running.live.database.write(put_alert, condition)
-    _, text, _ = await manager.get("/portal/box")
+    await running.live.database.write(observe, PROXY_SILENT, "no way out <b>", "10.0.0.1")
+    _, text, _ = await manager.get("/portal/box?again=1")
     assert "no way out &lt;b&gt;" in text
 
 
@@ -171,12 +170,3 @@ async def test_an_owner_says_by_a_button_that_the_boxs_clock_is_right(running, w
     assert running.box.clock.is_believed()
     newest = (await running.live.database.read(list_audit_entries, 1))[0]
     assert (newest.what, newest.actor) == ("clock_confirmed", f"staff:{owner.id}")
-
-
-async def test_a_problem_of_the_test_environment_says_so(running):
-    owner = await a_person(running)
-    failing = Alert("endpoint_failing", "", running.clock.now(), "fails")
-    await running.box.test.database.write(put_alert, failing)
-    _, text, _ = await owner.get("/portal/box")
-    problem = text.partition('id="conditions"')[2].partition("</li>")[0]
-    assert '<span class="chip">' in problem
