@@ -111,6 +111,7 @@ rest: setup
 	@test -x /usr/sbin/haproxy && command -v socat >/dev/null || $(call apt,haproxy socat) || true
 	@test -x /usr/sbin/nft && command -v ip >/dev/null || $(call apt,nftables iproute2) || true
 	@command -v pebble-challtestsrv >/dev/null || $(call apt,pebble) || true
+	@test -d /usr/lib/postgresql || $(call apt,postgresql) || true
 	@test -n "$(FAKETIME)" || $(call apt,libfaketime) || true
 	@$(call say,testing what make test left out)
 	@said="left out: tests/journeys/test_binary.py, which needs the built file: make journey"; \
@@ -131,6 +132,8 @@ rest: setup
 	test -x /usr/sbin/nft || said="$$said\nleft out: a venue behind a router (tests/journeys/test_outside.py, test_relay_server.py and test_spare_machine.py), because there is no nft (nftables) here"; \
 	command -v pebble-challtestsrv >/dev/null || { without="$$without --ignore=tests/journeys/test_acme.py --ignore=tests/journeys/test_outside.py"; \
 		said="$$said\nleft out: tests/journeys/test_acme.py and test_outside.py, because there is no ACME authority (pebble) here"; }; \
+	test -d /usr/lib/postgresql || { without="$$without --ignore=tests/promises/test_mirror.py --ignore=tests/promises/test_mirror_kill.py"; \
+		said="$$said\nleft out: tests/promises/test_mirror.py and test_mirror_kill.py, because there is no postgresql here"; }; \
 	set -- /usr/lib/*/faketime/libfaketime.so.1; \
 	test -e "$$1" || { without="$$without --ignore=tests/promises/test_clock_faults.py"; \
 		said="$$said\nleft out: tests/promises/test_clock_faults.py, because there is no libfaketime here"; }; \

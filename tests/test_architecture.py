@@ -34,6 +34,7 @@ LAYERS = (
     {"appliance.privacy"},
     {"appliance.tls"},
     {"appliance.backup"},
+    {"appliance.mirror"},
     {"appliance.doctor"},
     {"appliance.jobs"},
     {"appliance.commands"},

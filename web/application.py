@@ -25,6 +25,7 @@ from appliance.http.request import (
 )
 from appliance.jobs.nightly import BackupCopies, FrequentBackups, NightlyWork, Retention
 from appliance.jobs.reservation_states import make_reservation_jobs
+from appliance.mirror.carrier import start_mirror
 from appliance.privacy import Erasures
 from appliance.scheduler import Scheduler
 from appliance.tls.acme import Acme
@@ -145,7 +146,7 @@ def _add_routes(app: web.Application, box: Box, services: Services, sandbox: San
     """Add one environment's routes. Only the test environment has the sandbox and outbox."""
     prefix, is_test = services.environment.prefix, services.environment is box.test
     for route in (*PARTNER_ROUTE_TABLE, *(sandbox.key_routes if is_test else ())):
-        handler = with_key(route.handler, route.scope, services)
+        handler = with_key(route.handler, route.scope, services, route.budget)
         principal = Principal("key", route.scope)
         path = prefix + route.path.replace("{id}", _ID)
         _add_readable(app, route.method, path, handler, principal)
@@ -217,7 +218,8 @@ def _background(
             await services.email_worker.start()
         with suppress(Unavailable):
             await box.live.database.write(forget_observations)
-        scheduler.start(*jobs, app[OUTSIDE].job, app[EXAMINER].job)
+        mirror = await start_mirror(box.live.database, box.settings.mirror)
+        scheduler.start(*jobs, *mirror, app[OUTSIDE].job, app[EXAMINER].job)
         yield
         await scheduler.close()
         with suppress(Unavailable):

@@ -12,7 +12,7 @@ from web.api.reservations import (
     list_reservations,
     show_reservation,
 )
-from web.api.venue import show_availability, show_venue
+from web.api.venue import show_availability, show_key, show_range, show_venue
 from web.api.webhooks import (
     create_webhook,
     delete_webhook,
@@ -37,18 +37,24 @@ from web.guest.my_reservations import (
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A partner API call. `path` is relative to the environment's base URL."""
+    """A partner API call. `path` is relative to the environment's base URL.
+
+    Every key has the scope "". `budget` is the rate that the call counts against.
+    """
 
     method: str
     path: str
     scope: str
     handler: Handler
     operation_id: str
+    budget: str = "key"
 
 
 PARTNER_ROUTE_TABLE: tuple[Route, ...] = (
     Route("GET", "/v1/venue", "venue:read", show_venue, "getVenue"),
+    Route("GET", "/v1/key", "", show_key, "getKey"),
     Route("GET", "/v1/availability", "availability:read", show_availability, "getAvailability"),
+    Route("GET", "/v1/availability/range", "availability:read", show_range, "getAvailabilityRange"),
     Route("GET", "/v1/reservations", "reservations:read", list_reservations, "listReservations"),
     Route("POST", "/v1/reservations", "reservations:write", create_reservation, "createReservation"),  # noqa: E501 - one line per route
     Route("GET", "/v1/reservations/{id}", "reservations:read", show_reservation, "getReservation"),
@@ -60,8 +66,8 @@ PARTNER_ROUTE_TABLE: tuple[Route, ...] = (
     Route("POST", "/v1/webhooks", "webhooks:manage", create_webhook, "createWebhook"),
     Route("DELETE", "/v1/webhooks/{id}", "webhooks:manage", delete_webhook, "deleteWebhook"),
     Route("POST", "/v1/webhooks/test", "webhooks:manage", send_test_webhook, "testWebhook"),
-    Route("GET", "/v1/webhooks/{id}/deliveries", "webhooks:manage", list_deliveries, "listDeliveries"),  # noqa: E501
-    Route("POST", "/v1/webhooks/{id}/replay", "webhooks:manage", replay_webhook, "replayWebhook"),
+    Route("GET", "/v1/webhooks/{id}/deliveries", "webhooks:manage", list_deliveries, "listDeliveries", "deliveries"),  # noqa: E501
+    Route("POST", "/v1/webhooks/{id}/replay", "webhooks:manage", replay_webhook, "replayWebhook", "deliveries"),  # noqa: E501
 )  # fmt: skip
 
 # `{token:.*}` matches any text, so that a damaged link also shows the guests' error page.

@@ -172,8 +172,8 @@ class Maker:
 def find_digest(reader: Reader) -> str:
     """Return a digest of the data that a venue would miss if the box were lost.
 
-    It does not cover observations, sessions and deliveries: a change to these alone does not justify
-    a backup.
+    It does not cover observations, sessions and deliveries, because they alone do not justify a
+    backup.
     """
     digest = hashlib.sha256()
     for sql in (

@@ -92,6 +92,11 @@ class InvalidDateRange(ApiError):
     text = "Invalid period: each date is YYYY-MM-DD, and the end is not before the start."
 
 
+class RangeTooLong(ApiError):
+    status, code = 400, "INVALID_DATE"
+    text = "Invalid period: at most {largest} evenings, and the end is not before the start."
+
+
 class InvalidSlot(ApiError):
     status, code = 400, "INVALID_SLOT"
     text = "Invalid slot: expected one time HH:MM, for example 19:30."

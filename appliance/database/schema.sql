@@ -111,6 +111,8 @@ CREATE TABLE reservation (
     updated_at INTEGER NOT NULL,
     version INTEGER NOT NULL DEFAULT 1,  -- raised by each edit: staff edits name what they saw
     cancelled_at INTEGER,
+    cancelled_by TEXT
+        CHECK (cancelled_by = 'guest' OR cancelled_by = 'venue' OR cancelled_by = 'partner'),
     expires_at INTEGER,              -- of an unanswered request
     external_ref TEXT,
     late_at INTEGER,                 -- since when staff know that the party comes late
@@ -543,3 +545,23 @@ CREATE TABLE no_reminders (
     address_hash BLOB PRIMARY KEY,   -- SHA-256 of the address in lower case
     at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- One row while a mirror is configured: how far it is (appliance/mirror).
+CREATE TABLE mirror (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    token TEXT NOT NULL,             -- names the state of the mirror, there as here
+    carried INTEGER NOT NULL,        -- the newest change that was carried
+    copying TEXT NOT NULL,           -- while everything is copied: the table, else empty
+    copied_to TEXT NOT NULL DEFAULT '',  -- the last id of it that was copied
+    copied INTEGER NOT NULL DEFAULT 0,   -- rows so far
+    carried_at INTEGER,
+    trouble TEXT NOT NULL DEFAULT '',    -- what keeps it from being filled
+    trouble_since INTEGER
+) STRICT;
+
+-- Rows that were changed, in their order; triggers write them while a mirror is configured.
+CREATE TABLE mirror_change (
+    seq INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,              -- the table, by its name in the mirror
+    row_id ANY NOT NULL
+) STRICT;

@@ -34,6 +34,7 @@ from appliance.doctor.check import (
     describe_seen,
     utc,
 )
+from appliance.doctor.mirror import mirror
 from appliance.doctor.observations import READER_TROUBLE, list_observations
 from appliance.doctor.outside import NONCE_BYTES, check_outside, is_checked
 from appliance.email.smtp import find_trouble
@@ -535,7 +536,7 @@ def deliveries(context: CheckContext) -> Check:
 CHECKS: tuple[Callable[[CheckContext], Check], ...] = (
     box, settings,
     data.permissions, data.master_key, data.integrity, data.schema, data.wal,
-    data.backups, data.backup_target,
+    data.backups, data.backup_target, mirror,
     disk, memory, clock, time_zones,
     data.signing_key, uplink,
     mail, mail_server, outside, relay, proxies, endpoints, deliveries,

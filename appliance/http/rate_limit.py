@@ -1,6 +1,7 @@
 """Rate limits per caller: an API key, an address or a terminal (interface, section 8)."""
 
 from collections import OrderedDict, deque
+from math import ceil
 
 from appliance.clock import Clock
 from appliance.core.errors import RateLimited
@@ -41,6 +42,19 @@ class RateLimit:
         if len(calls) >= self._limit:
             raise self._refusal
         calls.append(now)
+
+    def headers(self, caller: str, name: str) -> dict[str, str]:
+        """Return the headers `RateLimit-Policy` and `RateLimit` for the policy `name`.
+
+        `r` is the number of calls left, `t` the seconds until the oldest call stops counting
+        (draft-ietf-httpapi-ratelimit-headers).
+        """
+        calls, now = self._calls.get(caller) or (), self._clock.monotonic()
+        left = ceil(calls[0] + self._seconds - now) if calls else 0
+        return {
+            "RateLimit-Policy": f'"{name}";q={self._limit};w={self._seconds:.0f}',
+            "RateLimit": f'"{name}";r={max(self._limit - len(calls), 0)};t={max(left, 0)}',
+        }
 
     def give_back(self, caller: str) -> None:
         """Remove the latest call by `caller` from the count."""

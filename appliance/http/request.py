@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from hashlib import blake2b
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -223,6 +224,19 @@ def answer(data: Any, status: int = 200, headers: Mapping[str, str] | None = Non
     return response
 
 
+def answer_unless_known(request: web.Request, data: Any) -> web.Response:
+    """Create a JSON response with an ETag, or a 304 if the client has the same one already."""
+    response = answer(data)
+    body = response.body
+    assert isinstance(body, bytes)  # noqa: S101 - `answer` encodes it
+    tag = f'W/"{blake2b(body, digest_size=12).hexdigest()}"'
+    known = {each.strip() for each in request.headers.get("If-None-Match", "").split(",")}
+    if tag in known:
+        response = web.Response(status=304)
+    response.headers["ETag"] = tag
+    return response
+
+
 def refuse(refusal: ApiError) -> web.Response:
     """Create an error response (interface, section 7)."""
     return answer(refusal.body(), refusal.status, refusal.headers)
@@ -372,6 +386,7 @@ def is_in(text: str, networks: Networks) -> bool:
     return address is not None and any(address in network for network in networks)
 
 
+@lru_cache(maxsize=1024)
 def address_of(text: str) -> IPv4Address | IPv6Address | None:
     """Parse an IP address, or return None. An IPv4-mapped IPv6 address becomes an IPv4 address."""
     try:

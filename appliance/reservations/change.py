@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from msgspec.structs import replace
 
 from appliance.api_keys import ApiKey
 from appliance.core.errors import (
@@ -156,7 +158,8 @@ def cancel(tx: Transaction, reservation_id: str, *, actor: str, notify: bool = T
         return Cancelled(reservation, already=True)
     if reservation.status == "declined":
         raise WrongState(state=reservation.status)
-    update_reservation(tx, reservation_id, status="cancelled", cancelled_at=tx.now)
+    by = {"key": "partner", "guest": "guest"}.get(actor.partition(":")[0], "venue")
+    update_reservation(tx, reservation_id, status="cancelled", cancelled_at=tx.now, cancelled_by=by)
     free_tables(tx, reservation)
     add_history(tx, reservation_id, "cancelled", actor)
     announce(tx, "reservation.cancelled", reservation_id)

@@ -1,6 +1,8 @@
 """The outbox for guest emails (table `email`): the kinds of email, queries and queueing."""
 
 import hashlib
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -9,7 +11,7 @@ from appliance.clock import DAY_MS
 from appliance.core.email_addresses import email_key
 from appliance.core.tokens import first_id_of
 from appliance.database.connection import Reader, Transaction, known
-from appliance.reservations.model import LANGUAGES
+from appliance.reservations.model import LANGUAGES, Reservation
 from appliance.reservations.rows import get_reservation
 
 # Kinds that have the guest pass attached.
@@ -81,6 +83,18 @@ def find_email(reader: Reader, email_id: str) -> Email | None:
 def get_email(reader: Reader, email_id: str) -> Email:
     """Return the email with this id. Raises NotFound if there is none."""
     return known(find_email(reader, email_id))
+
+
+def find_email_outcomes(reader: Reader, reservations: Iterable[Reservation]) -> dict[str, str]:
+    """Return a map from reservation id to what became of the latest email about it.
+
+    `sent`: the mail server accepted it, or the test environment stored it. `failed`: not yet, or
+    never. A reservation without emails is not in the map.
+    """
+    sql = """SELECT reservation_id, iif(state = 'sent' OR state = 'kept', 'sent', 'failed')
+             FROM json_each(:ids) wanted CROSS JOIN email ON reservation_id = wanted.value
+             ORDER BY email.id"""
+    return dict(reader.rows(sql, {"ids": json.dumps([each.id for each in reservations])}))
 
 
 def list_emails(reader: Reader, *, limit: int = 100) -> list[Email]:

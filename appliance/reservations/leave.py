@@ -8,7 +8,13 @@ from appliance.core.errors import WrongState
 from appliance.database.connection import Transaction
 from appliance.outbox import announce
 from appliance.reservations.holds import free_tables, hold_tables
-from appliance.reservations.model import OPEN_STATUSES, Reservation, evening_is_over, has_started
+from appliance.reservations.model import (
+    OPEN_STATUSES,
+    Reservation,
+    evening_is_over,
+    has_started,
+    is_awaited,
+)
 from appliance.reservations.rows import (
     add_history,
     get_reservation,
@@ -41,10 +47,12 @@ def mark_no_show(tx: Transaction, reservation_id: str, *, actor: str) -> Reserva
     of the party has come in.
     """
     reservation = get_reservation(tx, reservation_id)
-    is_expected = reservation.status in {"confirmed", "pending", "partial"}
-    if not is_expected or reservation.arrived or not has_started(tx, reservation):
+    if not is_awaited(reservation) or not has_started(tx, reservation):
         raise WrongState(state=reservation.status)
-    update_reservation(tx, reservation_id, status="cancelled", cancelled_at=tx.now, no_show=1)
+    update_reservation(
+        tx, reservation_id, status="cancelled", cancelled_at=tx.now, cancelled_by="venue",
+        no_show=1,
+    )  # fmt: skip
     free_tables(tx, reservation)
     add_history(tx, reservation_id, "no_show", actor, status=reservation.status)
     announce(tx, "reservation.cancelled", reservation_id)
@@ -70,8 +78,9 @@ def take_back(tx: Transaction, reservation_id: str, *, actor: str) -> Reservatio
         tx, reservation.table_ids, reservation.date, hours, reservation.source, seq=reservation.seq
     )
     update_reservation(
-        tx, reservation_id, status=status, left_at=None, cancelled_at=None, no_show=0
-    )
+        tx, reservation_id, status=status, left_at=None, cancelled_at=None, cancelled_by=None,
+        no_show=0,
+    )  # fmt: skip
     add_history(tx, reservation_id, f"{what}_undone", actor)
     is_confirmed_again = what == "no_show" and status == "confirmed"
     announce(tx, f"reservation.{'confirmed' if is_confirmed_again else 'updated'}", reservation_id)

@@ -1,20 +1,24 @@
 """Reservations: statuses, row data, times and deadlines (interface, sections 2.5 and 3)."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import date, timedelta
 
-from appliance.clock import HOUR_MS
+from msgspec import Struct
+
+from appliance.clock import HOUR_MS, MINUTE_MS
 from appliance.core.phone_numbers import searched_numbers
 from appliance.core.text import fold
 from appliance.database.connection import Reader
 from appliance.venue.model import (
+    DAY_MINUTES,
     evening_end,
     evening_hours,
     find_zone,
     get_venue,
     list_slots,
     minute_of,
+    minutes,
 )
 
 STATUSES = ("requested", "confirmed", "completed", "pending", "partial", "cancelled", "declined")
@@ -34,8 +38,7 @@ _NAME_PREFIXES = frozenset({"عبد", "ابو", "ام", "ابن", "abd", "abou",
 _ARTICLES = frozenset({"el", "al", "er", "ar", "es", "as", "en", "an"})
 
 
-@dataclass(frozen=True, slots=True)
-class Issued:
+class Issued(Struct, frozen=True):
     """The result of a booking. A replay of its idempotency key returns the same result.
 
     `email_outcome` is None until the mail server has responded (interface, section 2.7).
@@ -47,8 +50,7 @@ class Issued:
     email_outcome: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
+class Reservation(Struct, frozen=True):
     """A row of the database table `reservation`, plus the name and number of the booked table.
 
     A group has several tables: `table_id` is the first, `table_name` and `table_number` name all,
@@ -96,6 +98,7 @@ class Reservation:
     vip: int
     table_number: str
     group: str | None = None
+    cancelled_by: str | None = None
 
     @property
     def tables(self) -> list[tuple[str, str]]:
@@ -180,11 +183,55 @@ def hours_of(reader: Reader, reservation: Reservation) -> tuple[int, int] | None
     return evening_hours(list_slots(reader), day, ends_at)
 
 
-def has_started(reader: Reader, reservation: Reservation) -> bool:
-    """Whether the party is expected by now. A whole evening starts with the first slot."""
+def find_instants(reader: Reader, reservations: Iterable[Reservation]) -> list[tuple[int, int]]:
+    """Return when each reservation starts and ends, in ms since 1970.
+
+    A reservation for the whole evening lasts as `hours_of` says, or from midnight to the evening's
+    end if it has no slots. The party may have left before.
+    """
+    slots, zone = list_slots(reader), find_zone(reader)
+    ends_at = get_venue(reader).evening_ends_at
+    found = []
+    for each in reservations:
+        day, hours = date.fromisoformat(each.date), (each.starts, each.ends)
+        if each.slot is None:
+            whole = (0, DAY_MINUTES + minutes(ends_at))
+            hours = evening_hours(slots, day, ends_at) or whole
+        starts, ends = (minute_of(day, at, zone) for at in hours)
+        found.append((starts, min(ends, each.left_at or ends)))
+    return found
+
+
+def expected_at(reader: Reader, reservation: Reservation) -> int:
+    """Return when the party is expected, in ms since 1970.
+
+    A whole evening starts with the first slot.
+    """
     starts, _ = hours_of(reader, reservation) or (0, 0)
-    day = date.fromisoformat(reservation.date)
-    return reader.now >= minute_of(day, starts, find_zone(reader))
+    return minute_of(date.fromisoformat(reservation.date), starts, find_zone(reader))
+
+
+def has_started(reader: Reader, reservation: Reservation) -> bool:
+    """Whether the party is expected by now."""
+    return reader.now >= expected_at(reader, reservation)
+
+
+def is_awaited(reservation: Reservation) -> bool:
+    """Whether the party is expected and nobody of it has come in."""
+    is_expected = reservation.status in {"confirmed", "pending", "partial"}
+    return is_expected and not reservation.arrived
+
+
+def minutes_late(reader: Reader, reservation: Reservation) -> int | None:
+    """Return by how many minutes an awaited party is late.
+
+    None if it is not late yet by the venue's rule `lateArrivalMinutes`, or if there is no rule.
+    """
+    kept = get_venue(reader).late_minutes
+    if kept is None or not is_awaited(reservation):
+        return None
+    minutes = (reader.now - expected_at(reader, reservation)) // MINUTE_MS
+    return minutes if minutes >= kept else None
 
 
 def cancel_deadline(reader: Reader, reservation: Reservation, hours: int) -> int:

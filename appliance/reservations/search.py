@@ -2,11 +2,12 @@
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from appliance.core.phone_numbers import contains, ends_or_equals, is_asked_for
 from appliance.core.text import fold, words
@@ -22,9 +23,17 @@ from appliance.venue.model import (
     Slot,
     Table,
     find_closing,
+    find_closure,
+    find_tonight,
+    find_zone,
     get_venue,
+    has_ended,
     interval,
+    list_closings,
+    list_slots,
     list_tables,
+    may_be_booked,
+    offered_slots,
     overlap,
 )
 
@@ -249,6 +258,52 @@ def find_availability(
         )
         for table in tables
     ]
+
+
+class FreeSlot(NamedTuple):
+    """A slot of an evening, and the ids of the tables that are free in it."""
+
+    slot: str
+    free: list[str]
+
+
+class FreeDay(NamedTuple):
+    """An evening (YYYY-MM-DD). `closed` is True if nothing can be booked on it."""
+
+    date: str
+    closed: bool
+    slots: list[FreeSlot]
+
+
+def find_free(reader: Reader, first: date, last: date, guests: int | None) -> list[FreeDay]:
+    """Return the bookable tables that are free in each slot from `first` to `last`, inclusive.
+
+    If `guests` is given, only tables that seat so many. On evenings that are past or too far ahead,
+    none is free.
+    """
+    venue, zone, slots, now = get_venue(reader), find_zone(reader), list_slots(reader), reader.now
+    closings, tonight = list_closings(reader), find_tonight(reader)
+    tables = [
+        table.id for table in list_tables(reader)
+        if table.bookable and (guests is None or table.seats(guests))
+    ]  # fmt: skip
+    held: defaultdict[str, list[Hold]] = defaultdict(list)
+    for hold in list_holds(reader, first.isoformat(), last.isoformat()):
+        held[hold.date].append(hold)
+    hours = {slot.id: interval(slot, venue.evening_ends_at) for slot in slots}
+    days = []
+    for day in (first + timedelta(n) for n in range((last - first).days + 1)):
+        holds, offered = held[day.isoformat()], []
+        closed = find_closure(venue, closings, day.isoformat()) is not None
+        is_open = not closed and may_be_booked(day, tonight)
+        for slot in offered_slots(slots, day):
+            starts, ends = hours[slot.id]
+            taken = {hold.table_id for hold in holds if hold.starts < ends and starts < hold.ends}
+            has_free = is_open and not (day <= tonight and has_ended(slot, day, venue, zone, now))
+            free = [id_ for id_ in tables if id_ not in taken] if has_free else []
+            offered.append(FreeSlot(slot.start, free))
+        days.append(FreeDay(day.isoformat(), closed, offered))
+    return days
 
 
 def read_availability(

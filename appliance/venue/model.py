@@ -101,6 +101,12 @@ class Venue:
         return self.reservation_mode == "free"
 
     @property
+    def late_minutes(self) -> int | None:
+        """How long a table is kept for a party that does not come, or None without such a rule."""
+        minutes = (self.policies or {}).get("lateArrivalMinutes")
+        return minutes if type(minutes) is int else None
+
+    @property
     def phone_numbers(self) -> tuple[str, ...]:
         """The sure numbers in `phone`, in E.164."""
         return _find_phone_numbers(self.phone, self.time_zone)
@@ -262,12 +268,12 @@ def may_be_booked(day: date, first: date) -> bool:
     return first <= day <= first + timedelta(days=BOOKING_HORIZON_DAYS)
 
 
-@lru_cache(maxsize=2048)
 def instant(day: date, clock_time: str, zone: ZoneInfo) -> int:
     """Return the timestamp (ms since 1970) for a date and `HH:MM` in the time zone `zone`."""
     return minute_of(day, minutes(clock_time), zone)
 
 
+@lru_cache(maxsize=4096)
 def minute_of(day: date, offset: int, zone: ZoneInfo) -> int:
     """Return the timestamp (ms since 1970) for `offset` minutes after 00:00 on `day`.
 
@@ -394,6 +400,10 @@ _TABLE_COLUMNS = """
 
 def get_venue(reader: Reader) -> Venue:
     """Return the venue. Raises LookupError if the box has none yet."""
+    return reader.keep(_load_venue)
+
+
+def _load_venue(reader: Reader) -> Venue:
     sql = """SELECT id, name, slug, status, reservation_mode, auto_confirm, request_expiry_hours,
                     currency, time_zone, evening_ends_at, policies, address, map_url,
                     phone
@@ -417,14 +427,17 @@ def _venue(*row: Any) -> Venue:
 
 def list_tables(reader: Reader) -> list[Table]:
     """Return all tables, in the venue's order."""
-    rows = reader.rows(f"SELECT {_TABLE_COLUMNS} FROM venue_table ORDER BY position, number")  # noqa: S608
-    return [_table(*row) for row in rows]
+    return list(reader.keep(_load_tables).values())
 
 
 def find_table(reader: Reader, table_id: str) -> Table | None:
     """Return the table with this id, or None."""
-    sql = f"SELECT {_TABLE_COLUMNS} FROM venue_table WHERE id = :id"  # noqa: S608
-    return reader.one(_table, sql, {"id": table_id})
+    return reader.keep(_load_tables).get(table_id)
+
+
+def _load_tables(reader: Reader) -> dict[str, Table]:
+    rows = reader.rows(f"SELECT {_TABLE_COLUMNS} FROM venue_table ORDER BY position, number")  # noqa: S608
+    return {row[0]: _table(*row) for row in rows}
 
 
 def check_seats(table: Table, guests: int, field: str) -> None:
@@ -464,11 +477,15 @@ def list_used_tables(reader: Reader) -> set[str]:
     return {row[0] for row in reader.rows(sql)}
 
 
-def list_slots(reader: Reader, start: str | None = None) -> list[Slot]:
-    """Return the slots in the venue's order: all, or only those that start at `start` (HH:MM)."""
-    sql = """SELECT id, name, start, "end", days_of_week FROM slot
-             WHERE :start IS NULL OR start = :start ORDER BY position, start"""
-    rows = reader.rows(sql, {"start": start})
+def list_slots(reader: Reader) -> list[Slot]:
+    """Return all slots, in the venue's order."""
+    return list(reader.keep(_load_slots))
+
+
+def _load_slots(reader: Reader) -> list[Slot]:
+    rows = reader.rows(
+        'SELECT id, name, start, "end", days_of_week FROM slot ORDER BY position, start'
+    )
     return [Slot(*(*head, _weekdays(days))) for *head, days in rows]
 
 
@@ -483,10 +500,10 @@ def get_offered_slot(reader: Reader, start: str, day: date) -> Slot:
     Raises SlotNotOffered if it is offered on other weekdays only, and SlotUnknown if no slot starts
     then.
     """
-    slot = find_slot(list_slots(reader, start), start, day)
+    slots = list_slots(reader)
+    slot = find_slot(slots, start, day)
     if slot is not None:
         return slot
-    slots = list_slots(reader)
     offered = ", ".join(each.start for each in offered_slots(slots, day)) or "–"
     refusal = SlotNotOffered if any(each.start == start for each in slots) else SlotUnknown
     raise refusal(field="slot", slot=start, date=day.isoformat(), offered=offered)
@@ -499,6 +516,10 @@ def get_slot(reader: Reader, slot_id: str) -> Slot:
 
 def list_closings(reader: Reader) -> list[Closing]:
     """Return all closings, sorted by their first day."""
+    return list(reader.keep(_load_closings))
+
+
+def _load_closings(reader: Reader) -> list[Closing]:
     sql = "SELECT id, first_day, last_day, reason FROM closing_day ORDER BY first_day, last_day, id"
     return [Closing(*row) for row in reader.rows(sql)]
 

@@ -11,8 +11,11 @@ import hashlib
 import logging
 import random
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from appliance.clock import Alarm, BoxClock, CallLater, Cancellable
 from appliance.core.errors import InvalidWebhookUrl, Unavailable, log_exception
@@ -167,14 +170,14 @@ class OfflineGate:
         return lately >= (2 if outcome.code == CONN_TIMEOUT else min(2, len(external_hosts)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Attempt:
+class _Attempt(Struct, frozen=True):
     """An attempt to be made now. `started_at` is in ms since 1970."""
 
     queue: EndpointQueue
     delivery: DueDelivery
     body: bytes
     started_at: int
+    venue_id: str
 
 
 class Dispatcher:
@@ -320,7 +323,8 @@ class Dispatcher:
         for delivery in queue.choose(reader, now, min(places, queue.room)):
             body = _render(reader, delivery, queue.endpoint)
             queue.begin(delivery)
-            self._spawn(self._run(_Attempt(queue, delivery, body, now)))
+            venue_id = get_venue(reader).id
+            self._spawn(self._run(_Attempt(queue, delivery, body, now, venue_id)))
 
     async def _run(self, attempt: _Attempt) -> None:
         """Sign and send the body. Record every failure as an outcome.
@@ -332,8 +336,8 @@ class Dispatcher:
         outcome = Outcome(GUARD, "blocked")
         try:
             request = queue.request(
-                delivery, self._environment_name, attempt.body, attempt.started_at,
-                self._dependencies.machine_time(),
+                delivery, self._environment_name, attempt.venue_id, attempt.body,
+                attempt.started_at, self._dependencies.machine_time(),
             )  # fmt: skip
             if client is not None:
                 outcome = await client.post(request)
@@ -441,4 +445,4 @@ def _render(reader: Reader, delivery: DueDelivery, endpoint: Endpoint | None) ->
     if delivery.reservation_id is None:
         return sample_body(reader, delivery)
     reservation = get_reservation(reader, delivery.reservation_id)
-    return event_body(delivery, reservation, get_venue(reader), endpoint)
+    return event_body(reader, delivery, reservation, endpoint)

@@ -8,6 +8,7 @@ from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
+from msgspec import Struct
 
 from appliance.api_keys import ApiKey
 from appliance.core.errors import (
@@ -20,7 +21,6 @@ from appliance.core.errors import (
 from appliance.core.tokens import Keyring
 from appliance.database.connection import Reader, Transaction, known
 from appliance.outbox import EVENT_TYPES, EXTRA_TYPES, queue_event
-from appliance.reservations.model import Reservation
 from appliance.staff.audit_log import CONSOLE, record_audit
 from appliance.webhooks.deliveries import cancel_pending
 
@@ -29,8 +29,7 @@ _CA_MAX = 64 * 1024
 _NAME_SHOWN = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """A row of `endpoint`. Secrets are encrypted. Instants are in ms since 1970.
 
     The TLS certificate is checked against `ca` (PEM) or `pin` (a certificate's SHA-256) if one is
@@ -57,14 +56,6 @@ class Endpoint:
     clock_skew_s: int | None = None
     lineage: str | None = None
     own_refs: int = 0
-
-    def created(self, reservation: Reservation) -> bool:
-        """Whether the line of keys that registered this endpoint created the reservation."""
-        return self.lineage is not None and self.lineage == reservation.lineage
-
-    def may_read_reference(self, reservation: Reservation) -> bool:
-        """Whether events to this endpoint contain the reservation's externalRef."""
-        return not self.own_refs or self.created(reservation)
 
 
 def parse_ca(text: str) -> str:

@@ -7,13 +7,16 @@ from typing import Any
 
 from appliance.clock import format_instant, optional_instant
 from appliance.database.connection import Reader
-from appliance.reservations.model import Reservation
+from appliance.reservations.email_queue import find_email_outcomes
+from appliance.reservations.model import Reservation, find_instants
 from appliance.venue.model import (
-    Venue,
     find_tonight,
+    find_zone,
     get_venue,
+    interval,
     list_slots,
     list_tables,
+    minute_of,
     offered_slots,
 )
 from appliance.webhooks.deliveries import DueDelivery
@@ -30,30 +33,59 @@ _PLATFORM_SAMPLES = ("reservation.created", "reservation.confirmed", "reservatio
 
 
 def event_body(
-    delivery: DueDelivery, reservation: Reservation, venue: Venue, endpoint: Endpoint
+    reader: Reader, delivery: DueDelivery, reservation: Reservation, endpoint: Endpoint
 ) -> bytes:
     """Return a delivery's JSON body: the event with the reservation in its current state."""
-    tables = [{"id": id_, "name": name} for id_, name in reservation.tables]
-    data: dict[str, Any] = {
-        "serviceReservationId": reservation.id,
-        "accessCode": reservation.access_code or reservation.issued_code,
-        "status": reservation.status,
-        "date": reservation.date,
-        "slot": reservation.slot,
-        "table": tables[0],
-        "tables": tables,
-        "guests": reservation.guests,
-        "customerFirstName": reservation.customer_first_name or "",
-        "source": reservation.source,
-        "createdByThisKey": endpoint.created(reservation),
-    }
-    if endpoint.may_read_reference(reservation) and reservation.external_ref is not None:
-        data["externalRef"] = reservation.external_ref
-    data["checkedInAt"] = optional_instant(reservation.checked_in_at)
-    data["noShow"] = bool(reservation.no_show)
-    data["createdAt"] = format_instant(reservation.created_at)
-    data["updatedAt"] = format_instant(reservation.updated_at)
-    return _body(delivery, data, venue)
+    (data,) = describe_reservations(
+        reader, [reservation], endpoint.lineage, own_refs=bool(endpoint.own_refs)
+    )
+    return _body(delivery, data)
+
+
+def describe_reservations(
+    reader: Reader, reservations: Sequence[Reservation], lineage: str | None, *, own_refs: bool
+) -> list[dict[str, Any]]:
+    """Return `data.reservation` for a receiver with keys of `lineage` (interface, section 2.9).
+
+    If `own_refs` is True, `externalRef` is told only of the reservations of that lineage.
+    """
+    emails = find_email_outcomes(reader, reservations)
+    instants, venue = find_instants(reader, reservations), get_venue(reader)
+
+    def describe(each: Reservation, starts_at: int, ends_at: int) -> dict[str, Any]:
+        own = lineage is not None and each.lineage == lineage
+        tables = [{"id": id_, "name": name} for id_, name in each.tables]
+        data: dict[str, Any] = {
+            "serviceReservationId": each.id,
+            "accessCode": each.access_code or each.issued_code,
+            "status": each.status,
+            "date": each.date,
+            "slot": each.slot,
+            "table": tables[0],
+            "tables": tables,
+            "guests": each.guests,
+            "customerFirstName": each.customer_first_name or "",
+            "source": each.source,
+            "createdByThisKey": own,
+        }
+        if each.cancelled_by is not None:
+            data["cancelledBy"] = each.cancelled_by
+        if own:
+            email = emails.get(each.id) or each.email_outcome or "skipped"
+            data["notifications"] = {"email": email, "sms": "skipped"}
+        if each.external_ref is not None and (own or not own_refs):
+            data["externalRef"] = each.external_ref
+        return data | {
+            "checkedInAt": optional_instant(each.checked_in_at),
+            "noShow": bool(each.no_show),
+            "startsAt": format_instant(starts_at),
+            "endsAt": format_instant(ends_at),
+            "createdAt": format_instant(each.created_at),
+            "updatedAt": format_instant(each.updated_at),
+            "venue": {"id": venue.id, "name": venue.name},
+        }
+
+    return [describe(each, *when) for each, when in zip(reservations, instants, strict=True)]
 
 
 def sample_body(reader: Reader, delivery: DueDelivery) -> bytes:
@@ -85,15 +117,26 @@ def sample_body(reader: Reader, delivery: DueDelivery) -> bytes:
         "source": "partner" if own else "platform",
         "createdByThisKey": own,
     }
+    if event_type == "reservation.cancelled":
+        data["cancelledBy"] = "partner"
     if own:
+        data["notifications"] = {"email": "skipped", "sms": "skipped"}
         data["externalRef"] = "webhook-test"
-    data["checkedInAt"] = instant if event_type == "reservation.checked_in" else None
-    data |= {"noShow": False, "createdAt": instant, "updatedAt": instant}
-    return _body(delivery, data, venue)
+    hours = interval(slot, venue.evening_ends_at)
+    starts_at, ends_at = (minute_of(tonight, at, find_zone(reader)) for at in hours)
+    data |= {
+        "checkedInAt": instant if event_type == "reservation.checked_in" else None,
+        "noShow": False,
+        "startsAt": format_instant(starts_at),
+        "endsAt": format_instant(ends_at),
+        "createdAt": instant,
+        "updatedAt": instant,
+        "venue": {"id": venue.id, "name": venue.name},
+    }
+    return _body(delivery, data)
 
 
-def _body(delivery: DueDelivery, data: dict[str, Any], venue: Venue) -> bytes:
-    data["venue"] = {"id": venue.id, "name": venue.name}
+def _body(delivery: DueDelivery, data: dict[str, Any]) -> bytes:
     body = {
         "id": delivery.id,
         "type": delivery.event_type,

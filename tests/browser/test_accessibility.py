@@ -44,13 +44,14 @@ LOOKS = pytest.mark.parametrize(
 LOCALES = {"fr": "fr-MA", "en": "en-GB", "ar": "ar-MA"}
 CLOSED_DAY = "2026-11-25"
 ROOMS = (
-    "tonight", f"tonight?date={CLOSED_DAY}", "tonight/sheet", "reservations",
+    "tonight", f"tonight?date={CLOSED_DAY}", "tonight/sheet", "tonight/figures", "reservations",
     "reservations?q=nobody", "reservations?from=2026-12-24&to=2026-12-01",
     "reservations/new?guests=99", f"reservations/new?date={CLOSED_DAY}",
     "reservations/new?date=2026-11-01", "venue", "venue/slots", "venue/closings", "venue/rules",
     "door", "door/log", "door/keys", "integrations", "integrations/keys/new",
     "integrations/endpoints/new", "integrations/deliveries", "integrations/replay",
     "integrations/warnings", "people", "people/log", "account", "box",
+    "box?tab=settings", "box?tab=backups", "box?tab=mail&provider=gmail", "box?tab=version",
     "box/address",
 )  # fmt: skip
 # What a GET answers that is no page: parts, feeds, downloads and redirects

@@ -34,12 +34,12 @@ async def test_health_backups_and_mail_are_seen_and_tried_by_keyboard(portal, tm
     await reach(page, page.locator("main details summary"))
     await page.keyboard.press("Enter")
     await page.locator(".checks .chip.good").first.wait_for()
+    await follow(page, "Sauvegardes", "**/portal/box?tab=backups")
     told = await page.inner_text("main")
+    await follow(page, "E-mail", "**/portal/box?tab=mail")
     await write(page, "recipient", "yasmine@example.com")
     await press(page, "Envoyer un e-mail de test")
     await page.locator("main .problem").wait_for()  # there is no mail server
-    assert await page.evaluate("scrollY") > 0  # the answer is in view
-    await page.evaluate("scrollTo(0, 0)")
     assert await violations(page) == []
     assert await is_within(page, TABLET["width"])
 
@@ -57,7 +57,7 @@ async def test_an_update_is_followed_while_the_box_is_away(portal, tmp_path, pro
 
     write_update_record(tmp_path, UpdateRecord("start", now, "0.2.0"))
     page = await portal.desk(viewport=TABLET)
-    await page.goto("/portal/box")
+    await page.goto("/portal/box?tab=version")
     await page.locator("#update [role=status]").wait_for()
     assert await violations(page) == []
     await page.route("**/portal/box/update", cut)
@@ -74,7 +74,7 @@ async def test_a_backup_is_made_now_and_the_owner_prints_the_kit(portal, tmp_pat
     page = await portal.desk(viewport=TABLET)
     await portal.set_passwords()
     with_keys(tmp_path)
-    await page.goto("/portal/box")
+    await page.goto("/portal/box?tab=backups")
 
     await press(page, "Sauvegarder maintenant")
     await page.get_by_text("Dernière sauvegarde vérifiée par une restauration d’essai").wait_for()
@@ -157,7 +157,7 @@ async def set_up_the_venue(page):
     for name, time in (("start", "19:30"), ("end", "22:00")):
         await page.locator(f"[name={name}]").fill(time)
     await follow(page, "Ajouter le créneau", "**/portal/venue/slots?note=saved")
-    await follow(page, "E-mail", "**/portal/box#letters", within="nav.setup")
+    await follow(page, "E-mail", "**/portal/box?tab=mail", within="nav.setup")
 
 
 async def connect(page, mail_port, address):
@@ -167,13 +167,14 @@ async def connect(page, mail_port, address):
     await reach(page, page.locator("[name=security]"))
     await page.keyboard.type("aucun")
     await write(page, "sender", "riad@example.com")
-    saved = "**/portal/box?note=saved-for-later"
-    await follow(page, "Enregistrer les réglages de l’e-mail", saved)
+    saved = "**/portal/box?tab={}&note=saved-for-later"
+    await follow(page, "Enregistrer les réglages de l’e-mail", saved.format("mail"))
     await write(page, "recipient", "yasmine@example.com")
     await press(page, "Envoyer un e-mail de test")
     await page.locator("main .note[role=alert]").wait_for()
+    await follow(page, "Réglages", "**/portal/box?tab=settings")
     await write(page, "app_url", address)
-    await follow(page, "Enregistrer les réglages", saved)
+    await follow(page, "Enregistrer les réglages", saved.format("settings"))
 
 
 async def make_the_first_key(page):

@@ -160,6 +160,32 @@ async def test_escape_gives_the_focus_back_to_the_plus(portal):
     assert await host.page.eval_on_selector(free("T2"), "one => one === document.activeElement")
 
 
+async def test_a_party_becomes_late_by_itself_and_the_late_ones_are_picked_out(portal, clock):
+    database = portal.box.environment.database
+    rule = """UPDATE venue SET policies = '{"lateArrivalMinutes": 20}'"""
+    await database.write(lambda tx: tx.execute(rule))
+    salma = await portal.box.guest(slot="19:30")
+    omar = await portal.box.guest(slot="22:00", table="T2", customer_name="Omar")
+    clock.advance(49 * 60)
+    page = await portal.desk("host")
+    await page.clock.install()
+    await page.goto("/portal/tonight")
+    assert await page.locator(".overdue, [data-late-filter]:visible").count() == 0
+
+    await page.clock.fast_forward(70_000)
+
+    await page.wait_for_selector(f"{chip(salma)}.overdue")
+    assert await page.inner_text(f"{chip(salma)} [data-late-by]") == "20 min"
+    assert await page.inner_text("[data-late-filter] b") == "1"
+    assert await violations(page) == []
+    await page.click("[data-late-filter]")
+    await page.wait_for_selector(f"{chip(omar)}.dimmed")
+    assert await page.locator(f"{chip(salma)}.dimmed").count() == 0
+    await page.click("[data-late-filter]")
+    await page.wait_for_selector(".dimmed", state="detached")
+    assert portal.complaints == []
+
+
 async def test_left_and_its_undo_need_no_mouse(portal):
     salma = await portal.box.guest(slot="19:30", arrived=2, checked_in_at=1)
     host = await at_the_board(portal)

@@ -269,7 +269,7 @@ async def test_what_is_typed_in_another_form_of_the_page_stays_when_one_is_saved
 
 async def test_what_was_refused_stays_when_another_form_of_the_page_is_sent(portal):
     page = await portal.desk()
-    await page.goto("/portal/box")
+    await page.goto("/portal/box?tab=mail")
     await page.fill("[name=host]", "smtp.example.com")  # but no sender
     await page.click("form[action='/portal/box/mail'] button")
     await page.wait_for_selector("[name=sender][aria-invalid]")

@@ -184,7 +184,7 @@ async def test_the_guest_gets_one_letter_about_a_change(running, first, notify, 
         )  # fmt: skip
 
     sent = running.test.database.peek(
-        lambda reader: [kind for (kind,) in reader.rows("SELECT kind FROM email ORDER BY id")]
+        lambda reader: [kind for (kind,) in reader.rows("SELECT kind FROM email ORDER BY rowid")]
     )
     assert sent == kinds
 

@@ -18,6 +18,9 @@ from appliance.http.request import CALLER_OF, RECHECK_AUTHORISATION
 log = logging.getLogger(__name__)
 
 KEY: web.RequestKey[ApiKey] = web.RequestKey("key", ApiKey)
+SPENT: web.RequestKey[tuple[RateLimit, str, str]] = web.RequestKey("spent", tuple)
+"""The limit that a call counts against, the caller, and the name of the limit."""
+BUDGETS = ("key", "deliveries")  # each of a key's rates
 _BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +(svc_(live|test)_[0-9a-f]{48}) *")
 _WRITE_SECONDS = 60.0
 
@@ -29,7 +32,7 @@ class Gate:
         api = environment.settings.api
         self._environment = environment
         self._clock = clock
-        self._key_limit = RateLimit(clock, api.rate_limit_per_minute)
+        self._key_limits = {name: RateLimit(clock, api.rate_limit_per_minute) for name in BUDGETS}
         self._address_limit = RateLimit(clock, api.unauthenticated_per_minute)
         # When each key's calls were last written to the database (monotonic seconds), by key id.
         self._written_at: dict[str, float] = {}
@@ -37,20 +40,24 @@ class Gate:
         self._unwritten: dict[str, tuple[int, int]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def admit(self, request: web.Request, scope: str) -> ApiKey:
-        """Return the request's key and count the call.
+    def admit(self, request: web.Request, scope: str, budget: str) -> ApiKey:
+        """Return the request's key and count the call against `budget`, a name in `BUDGETS`.
 
         Calls without a valid key are counted against the caller's address. Raises Unauthorized,
         OtherEnvironment or KeyRevoked if the key is not valid here, RateLimited after too many
-        calls, and ScopeMissing if the key lacks `scope`.
+        calls, and ScopeMissing if the key lacks `scope`. Every key has the scope "".
         """
         try:
             key = self._identify(request)
         except (Unauthorized, KeyRevoked):
-            self._address_limit.spend(request.app[CALLER_OF](request))
+            caller = request.app[CALLER_OF](request)
+            request[SPENT] = (self._address_limit, caller, "address")
+            self._address_limit.spend(caller)
             raise
-        self._key_limit.spend(key.id)
-        if scope not in key.scopes:
+        limit = self._key_limits[budget]
+        request[SPENT] = (limit, key.id, budget)
+        limit.spend(key.id)
+        if scope and scope not in key.scopes:
             raise ScopeMissing(scope=scope)
         request[RECHECK_AUTHORISATION] = self._identify
         self._remember_use(key)
@@ -72,7 +79,7 @@ class Gate:
         if match and match.group(2) != self._environment.name:
             raise OtherEnvironment
         database = self._environment.database
-        key = match and database.peek(find_key_by_hash, hash_token(match.group(1)))
+        key = match and database.look_up(find_key_by_hash, hash_token(match.group(1)))
         if key is None:
             raise Unauthorized
         if key.is_revoked(database.clock.now()):

@@ -42,6 +42,7 @@ _ENUMS: Mapping[str, Sequence[str]] = {
     "DeliveredEventType": (*EVENT_TYPES, *EXTRA_TYPES),
     "DeliveryState": STATES,
 }
+_OF_EVERY_ANSWER = ("RateLimit", "RateLimit-Policy", "X-Request-ID")
 _OPEN = frozenset({"ErrorCode", "DeliveredEventType"})
 _EVENT_EXAMPLES: Mapping[str, Mapping[str, str]] = {
     "reservation.cancelled": {"status": "cancelled"},
@@ -53,9 +54,9 @@ _EVENT_EXAMPLES: Mapping[str, Mapping[str, str]] = {
 class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A call in openapi.md.
 
-    `answers` contains the name of the response's struct by status. `refusals` are the errors that
-    this call can return in addition to those common to all calls, in the order of the checks: the
-    name in `appliance.core.errors` and the details of each.
+    `answers` contains the name of the response's struct by status, or "" if it has no
+    body. `refusals` are the errors that this call can return in addition to those common to all
+    calls, in the order of the checks: the name in `appliance.core.errors` and the details of each.
     """
 
     tag: str
@@ -242,7 +243,7 @@ def _ref(kind: str, name: str) -> Schema:
 
 def _schemas(refusals: Iterable[ApiError]) -> Schema:
     """Return the component schemas by name. `refusals` are all of the API's errors."""
-    names = {name: None for call in _calls().values() for name in call.answers.values()}
+    names = {name: None for call in _calls().values() for name in call.answers.values() if name}
     answers = [getattr(schemas, name) for name in names]
     _, components = msgspec.json.schema_components(
         [*answers, schemas.Error, schemas.Event], ref_template="#/components/schemas/{name}"
@@ -290,12 +291,16 @@ def _operation(route: Route, booking: ExampleBooking) -> Schema:
         "tags": [call.tag],
         "operationId": route.operation_id,
         "summary": summary,
-        "description": "\n\n".join([*description, f"Scope: `{route.scope}`."]),
-        "security": [{"apiKey": [route.scope]}],
+        "description": "\n\n".join(
+            [*description, f"Scope: `{route.scope}`." if route.scope else "Any key may call it."]
+        ),
+        "security": [{"apiKey": [route.scope] if route.scope else []}],
     }
     parameters = _described(route.operation_id)
     if route.operation_id == "getAvailability":
         parameters["date"]["example"], parameters["slot"]["example"] = booking.date, booking.slot
+    if route.operation_id == "getAvailabilityRange":
+        parameters["from"]["example"] = parameters["to"]["example"] = booking.date
     if parameters:
         operation["parameters"] = _named(parameters)
     if call.body:
@@ -306,8 +311,14 @@ def _operation(route: Route, booking: ExampleBooking) -> Schema:
     answers: Schema = {
         status: {
             "description": section.members[status],
-            "content": _content(name, booking, is_new=status == "201"),
-            "headers": _header_refs([*(call.headers if status == "200" else ()), "X-Request-ID"]),
+            **({"content": _content(name, booking, is_new=status == "201")} if name else {}),
+            "headers": _header_refs(
+                [
+                    *(call.headers if status == "200" else ()),
+                    *(["ETag"] if "304" in call.answers else ()),
+                    *_OF_EVERY_ANSWER,
+                ]
+            ),
         }
         for status, name in call.answers.items()
     }
@@ -372,7 +383,9 @@ def _all_refusals() -> list[ApiError]:
 
 def _refusal_responses(call: Call, scope: str) -> dict[str, Schema]:
     """Return all of a call's error responses by status: its own and the shared ones."""
-    refusals = [errors.HttpsRequired(), errors.ScopeMissing(scope=scope), *call.make_errors()]
+    refusals = [errors.HttpsRequired(), *call.make_errors()]
+    if scope:
+        refusals.insert(1, errors.ScopeMissing(scope=scope))
     shared = ["Unauthorized", "Misdirected", "RateLimited", "InternalError", "Unavailable"]
     if call.body:
         refusals.insert(0, errors.InvalidJson())
@@ -400,7 +413,7 @@ def _error_response(name: str, refusals: Sequence[ApiError]) -> Schema:
     examples = {each.code: {"summary": each.code, "value": each.body()} for each in refusals}
     media = {"schema": _ref("schemas", "Error"), "examples": examples}
     common = set.intersection(*(set(refusal.headers) for refusal in refusals))
-    headers = _header_refs(sorted({*common, "X-Request-ID"}))
+    headers = _header_refs(sorted({*common, *_OF_EVERY_ANSWER}))
     return {"description": description, "headers": headers, "content": {_JSON: media}}
 
 

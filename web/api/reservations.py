@@ -2,23 +2,28 @@
 
 import asyncio
 import re
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from aiohttp import web
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from appliance.api_keys import ApiKey
 from appliance.clock import format_instant, optional_instant
 from appliance.core.errors import InvalidDateRange, Unavailable, field_invalid, not_among
 from appliance.database.connection import Reader
 from appliance.environment import Environment
-from appliance.http.request import ENVIRONMENT, answer, parse_instant, read_object
+from appliance.http.request import (
+    ENVIRONMENT,
+    answer,
+    answer_unless_known,
+    parse_instant,
+    read_object,
+)
 from appliance.reservations import model
 from appliance.reservations.change import Changed, cancel_own, change_own
 from appliance.reservations.create import Granted, reserve, settle_email
-from appliance.reservations.email_queue import find_email
+from appliance.reservations.email_queue import find_email, find_email_outcomes
 from appliance.reservations.holds import open_hold, release_hold
 from appliance.reservations.request import (
     REFERENCE_MAX,
@@ -76,7 +81,8 @@ async def list_reservations(request: web.Request) -> web.Response:
     page = _whole_number(query, "page", 1, _PAGE_MAX)
     limit = _whole_number(query, "limit", _LIMIT_DEFAULT, _LIMIT_MAX)
     database = request[ENVIRONMENT].database
-    return answer(await database.read(_read_page, wanted, page, limit, lineage))
+    found = await database.read(_read_page, wanted, page, limit, lineage)
+    return answer_unless_known(request, found)
 
 
 async def show_reservation(request: web.Request) -> web.Response:
@@ -201,37 +207,46 @@ def _read_page(
     """Return a page, with contact details if the venue allows this (interface, section 4)."""
     shows_contacts = get_venue(reader).shows_contacts
     found, total = page_found(reader, wanted, page, limit)
-    items = [_list_item(each, lineage, shows_contacts=shows_contacts) for each in found]
+    items = _list_items(reader, found, lineage)
     return ReservationPage(items, page, limit, total, contact_details_included=shows_contacts)
 
 
-def _read_one(reader: Reader, reservation_id: str, lineage: str) -> Reservation:
-    found = get_reservation(reader, reservation_id)
-    return _list_item(found, lineage, shows_contacts=get_venue(reader).shows_contacts)
-
-
-def _list_item(
-    reservation: model.Reservation, lineage: str, *, shows_contacts: bool
-) -> Reservation:
+def _list_items(
+    reader: Reader, reservations: Sequence[model.Reservation], lineage: str
+) -> list[Reservation]:
     """Return the fields that a key of `lineage` may see (interface, section 2.5)."""
-    own = reservation.lineage == lineage
-    return Reservation.of(
-        reservation,
-        **_tables(reservation),
-        checked_in_at=optional_instant(reservation.checked_in_at),
-        no_show=bool(reservation.no_show),
-        created_at=format_instant(reservation.created_at),
-        updated_at=format_instant(reservation.updated_at),
-        created_by_this_key=own,
-        external_ref=(own and reservation.external_ref) or UNSET,
-        customer_email=reservation.customer_email if shows_contacts else UNSET,
-        customer_phone=reservation.customer_phone if shows_contacts else UNSET,
-    )
+    shows_contacts = get_venue(reader).shows_contacts
+    emails = find_email_outcomes(reader, reservations)
+    instants = model.find_instants(reader, reservations)
+
+    def describe(each: model.Reservation, starts_at: int, ends_at: int) -> Reservation:
+        own = each.lineage == lineage
+        tables = [TableName(id=id_, name=name) for id_, name in each.tables]
+        email = emails.get(each.id) or each.email_outcome or "skipped"
+        return Reservation.of(
+            each,
+            table=tables[0],
+            tables=tables,
+            checked_in_at=optional_instant(each.checked_in_at),
+            no_show=bool(each.no_show),
+            starts_at=format_instant(starts_at),
+            ends_at=format_instant(ends_at),
+            created_at=format_instant(each.created_at),
+            updated_at=format_instant(each.updated_at),
+            created_by_this_key=own,
+            cancelled_by=each.cancelled_by or UNSET,
+            notifications=Notifications(email=email, sms="skipped") if own else UNSET,
+            external_ref=(own and each.external_ref) or UNSET,
+            customer_email=each.customer_email if shows_contacts else UNSET,
+            customer_phone=each.customer_phone if shows_contacts else UNSET,
+        )
+
+    return [describe(each, *when) for each, when in zip(reservations, instants, strict=True)]
 
 
-def _tables(reservation: model.Reservation) -> dict[str, Any]:
-    tables = [TableName(id=id_, name=name) for id_, name in reservation.tables]
-    return {"table": tables[0], "tables": tables}
+def _read_one(reader: Reader, reservation_id: str, lineage: str) -> Reservation:
+    (item,) = _list_items(reader, [get_reservation(reader, reservation_id)], lineage)
+    return item
 
 
 def _read_changed(
@@ -241,9 +256,8 @@ def _read_changed(
     keyring, links = environment.keyring, environment.links
     email = changed.email_id and find_email(reader, changed.email_id)
     sent = "skipped" if not email else "sent" if email.state in {"sent", "kept"} else "failed"
-    item = _read_one(reader, found.id, lineage)
     return ChangedReservation.of(
-        item,
+        _read_one(reader, found.id, lineage),
         service_reservation_id=found.id,
         guest_access_url=links.access(keyring.access_token(found.id)),
         claim_url=links.claim(keyring.claim_token(found.id)),

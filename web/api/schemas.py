@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
 from aiohttp import web
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from appliance.core.errors import NotFound, field_invalid
 from appliance.reservations.request import REFERENCE_MAX, parse_uuid
@@ -38,6 +38,7 @@ Positive = Annotated[int, Meta(ge=1)]
 Status = Annotated[str, _ref("ReservationStatus")]
 Source = Annotated[str, _ref("ReservationSource")]
 DeliveredEventType = Annotated[str, _ref("DeliveredEventType")]
+CancelledBy = Annotated[str, _json(enum=["guest", "venue", "partner"])]
 Reference = Annotated[str, Meta(min_length=1, max_length=REFERENCE_MAX)]
 
 
@@ -120,9 +121,12 @@ class Venue(Answer):
     request_expiry_hours: Whole
     tables: list[Table]
     slots: list[Slot]
+    closed_dates: list[VenueDate]
+    bookable_until: VenueDate
     policies: Annotated[dict[str, Any], _json(additionalProperties=True)] | None
     currency: Annotated[str, Meta(pattern="^[A-Z]{3}$", examples=["MAD"])]
     time_zone: Annotated[str, Meta(examples=["Africa/Casablanca"])]
+    utc_offset: Annotated[str, Meta(pattern="^[+-][0-9]{2}:[0-9]{2}$", examples=["+00:00"])]
     evening_ends: SlotTime
     tonight: VenueDate
 
@@ -140,9 +144,44 @@ class Availability(Answer):
     tables: list[TableAvailability]
 
 
+class FreeSlot(Answer):
+    slot: SlotTime
+    free: list[Uuid]
+
+
+class FreeDay(Answer):
+    date: VenueDate
+    closed: bool
+    slots: list[FreeSlot]
+
+
+class AvailabilityRange(Answer):
+    from_: VenueDate = field(name="from")
+    to: VenueDate
+    days: Annotated[list[FreeDay], Meta(max_length=62)]
+
+
+class VenueName(Answer):
+    id: Uuid
+    name: str
+
+
+class Key(Answer):
+    environment: Annotated[str, _json(enum=["live", "test"])]
+    scopes: tuple[str, ...]
+    name: str
+    venue: VenueName
+    created_at: Instant
+
+
 class TableName(Answer):
     id: Uuid
     name: str
+
+
+class Notifications(Answer):
+    email: Annotated[str, _json(enum=["sent", "failed", "skipped"])]
+    sms: Annotated[str, _json(const="skipped")]
 
 
 class Reservation(Answer):
@@ -158,9 +197,13 @@ class Reservation(Answer):
     source: Source
     checked_in_at: Instant | None
     no_show: bool
+    starts_at: Instant
+    ends_at: Instant
     created_at: Instant
     updated_at: Instant
     created_by_this_key: bool
+    cancelled_by: CancelledBy | UnsetType = UNSET
+    notifications: Notifications | UnsetType = UNSET
     external_ref: Reference | UnsetType = UNSET
     customer_email: str | UnsetType | None = UNSET
     customer_phone: str | UnsetType | None = UNSET
@@ -172,11 +215,6 @@ class ReservationPage(Answer):
     limit: Annotated[int, Meta(ge=1, le=200)]
     total: Whole
     contact_details_included: bool
-
-
-class Notifications(Answer):
-    email: Annotated[str, _json(enum=["sent", "failed", "skipped"])]
-    sms: Annotated[str, _json(const="skipped")]
 
 
 class CreationResult(Answer):
@@ -193,7 +231,6 @@ class ChangedReservation(Reservation, kw_only=True):
     service_reservation_id: Uuid
     guest_access_url: Uri
     claim_url: Uri
-    notifications: Notifications
 
 
 class Hold(Answer):
@@ -265,11 +302,6 @@ class ReplayResult(Answer):
     queued: Whole
 
 
-class VenueName(Answer):
-    id: Uuid
-    name: str
-
-
 class EventReservation(Answer, kw_only=True):
     """The reservation in a webhook delivery, created by `appliance.webhooks.payload`."""
 
@@ -284,9 +316,13 @@ class EventReservation(Answer, kw_only=True):
     customer_first_name: str
     source: Source
     created_by_this_key: bool
+    cancelled_by: CancelledBy | UnsetType = UNSET
+    notifications: Notifications | UnsetType = UNSET
     external_ref: str | UnsetType = UNSET
     checked_in_at: Instant | None
     no_show: bool
+    starts_at: Instant
+    ends_at: Instant
     venue: VenueName
     created_at: Instant | UnsetType = UNSET
     updated_at: Instant | UnsetType = UNSET

@@ -5,6 +5,7 @@ import html
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import partial
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -54,6 +55,10 @@ _NUMBERS = (
 # The settings that each form shows. The mail form does not show the stored password.
 _GENERAL = ("booking.enabled", "server.app_url", *_NUMBERS)
 _MAIL = ("mail.host", "mail.port", "mail.security", "mail.user", "mail.sender")
+# The tab on which each form stands, by the last part of the form's path.
+_TAB_OF = {"settings": "settings", "backup": "backups", "recovery-kit": "backups",
+           "update": "version", "mail": "mail", "test-letter": "mail"}  # fmt: skip
+_TABS = ("health", "settings", "backups", "mail", "version")
 _SECURITIES = ("starttls", "tls", "none")
 _PORT_MAX = 65535
 _HOST_MAX = 253
@@ -61,10 +66,41 @@ _PASSWORD_MAX = 1000
 Changes = Mapping[str, str | int | bool | list[str]]
 
 
+class _Provider(NamedTuple):
+    """What a mail provider's customers enter. `hint` is shown beside it."""
+
+    label: str
+    host: str
+    port: int
+    security: str
+    hint: str = ""
+
+
+_APP_PASSWORD = _(
+    "Create an “app password” in the security settings of your account and enter it here. The "
+    "usual password is refused."
+)
+_PROVIDERS = {
+    "gmail": _Provider("Gmail", "smtp.gmail.com", 587, "starttls", _APP_PASSWORD),
+    "microsoft": _Provider("Microsoft 365", "smtp.office365.com", 587, "starttls", _APP_PASSWORD),
+    "ovh": _Provider("OVH", "ssl0.ovh.net", 465, "tls"),
+    "menara": _Provider(
+        "Menara",
+        "smtp.menara.ma",
+        587,
+        "starttls",
+        _("If the test email fails, ask Maroc Telecom for the port."),
+    ),
+    "zoho": _Provider("Zoho", "smtp.zoho.com", 465, "tls"),
+}
+
+
 async def show_box(
     request: web.Request, tried: Outcome | None = None, recipient: str = ""
 ) -> web.Response:
-    """`GET /portal/box`: show the box's state and settings. `?again=1` reruns all checks.
+    """`GET /portal/box`: show the tab `?tab=` of the box's page. `?again=1` reruns all checks.
+
+    `?provider=` fills the mail form in with that provider's values.
 
     `tried` is the result of sending a test email to `recipient`.
     """
@@ -80,6 +116,9 @@ async def show_box(
     typed = request[FORM].typed() if REFUSED in request else {}
     changing = "app_url" in typed or _NUMBERS[0] in typed
     values = {
+        "tab": _tab_of(request),
+        "providers": _PROVIDERS,
+        "chosen": request.query.get("provider", ""),
         "lamp": worst(checks) if checked_at else None,
         "checks": checks,
         "said": partial(text_of, language=language),
@@ -106,6 +145,12 @@ async def show_box(
         **await read_update_state(request),
     }
     return portal_page(request, "portal/box/page.html", values)
+
+
+def _tab_of(request: web.Request) -> str:
+    """Return the tab of the form that was sent, or else the one that the URL names."""
+    wanted = _TAB_OF.get(request.path.rpartition("/")[2]) or request.query.get("tab", "")
+    return wanted if wanted in _TABS else _TABS[0]
 
 
 def _in_full(time: datetime, language: Language) -> str:
@@ -145,7 +190,7 @@ async def _read_backups(request: web.Request) -> dict[str, object]:
 async def back_up(request: web.Request, _form: Form) -> web.StreamResponse:
     """`POST /portal/box/backup`: start a backup. The page shows its progress."""
     request.app[BACKING_UP].start(request.app[BOX])
-    return see_other(request, "/box#backups")
+    return see_other(request, "/box?tab=backups")
 
 
 async def send_test_email(request: web.Request, form: Form) -> web.StreamResponse:
@@ -321,6 +366,7 @@ async def save_changes(
         await request[LIVE].database.write(
             record_audit, actor_of(request), "settings_changed", name=", ".join(edited)
         )
+    page = f"{page}?tab={_tab_of(request)}" if page == "/box" else page
     host = urlsplit(str(edited.get("server.app_url", ""))).hostname
     if host and not await host_exists(host):
         return see_other(request, page, "saved-unknown-name")

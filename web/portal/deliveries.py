@@ -21,7 +21,7 @@ from appliance.http.request import ENVIRONMENT
 from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
 from appliance.reservations.request import parse_uuid
 from appliance.reservations.rows import find_by_access_code, find_reservation
-from appliance.venue.model import find_zone, get_venue
+from appliance.venue.model import find_zone
 from appliance.webhooks.client import USER_AGENT
 from appliance.webhooks.deliveries import STATES
 from appliance.webhooks.delivery_log import (
@@ -187,7 +187,7 @@ def _request_text(reader: Reader, story: DeliveryStory, endpoint: Endpoint) -> d
     if reservation_id is None:
         body = sample_body(reader, story.due)
     elif (reservation := find_reservation(reader, reservation_id)) is not None:
-        body = event_body(story.due, reservation, get_venue(reader), endpoint)
+        body = event_body(reader, story.due, reservation, endpoint)
     else:
         return {"kind": "gone"}
     digests = {attempt.body_sha256 for attempt in story.attempts if attempt.outcome == "delivered"}

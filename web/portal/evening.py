@@ -15,7 +15,7 @@ from appliance.door.live_feed import Change, Listener
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.holds import Hold, list_holds
-from appliance.reservations.model import Reservation
+from appliance.reservations.model import Reservation, expected_at, is_awaited
 from appliance.reservations.rows import (
     count_evening,
     count_requests,
@@ -136,6 +136,8 @@ def _read_board(
         "totals": count_evening(reader, chosen.isoformat()),
         "venue": venue.name,
         "now": reader.now,
+        "late_minutes": venue.late_minutes if chosen == tonight else None,
+        "expected_at": {r.id: expected_at(reader, r) for r in expected if is_awaited(r)},
         "position": position,
         "present": _present(columns, chosen, reader.now, zone) if chosen == tonight else None,
         "closing": find_closing(reader, chosen.isoformat()),

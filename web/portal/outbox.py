@@ -67,7 +67,7 @@ def _admit(request: web.Request) -> Environment:
     """
     if "Authorization" in request.headers:
         request.app[SECURE].demand(request)
-        request[SERVICES].gate.admit(request, _SCOPE)
+        request[SERVICES].gate.admit(request, _SCOPE, "key")
     elif not request.app[SECURE].is_this_machine(request):
         raise Unauthorized
     return request[ENVIRONMENT]

@@ -24,7 +24,12 @@ from appliance.reservations.change import (
     reissue_pass,
 )
 from appliance.reservations.holds import get_seat, is_held
-from appliance.reservations.model import evening_is_over, has_started
+from appliance.reservations.model import (
+    evening_is_over,
+    has_started,
+    is_awaited,
+    minutes_late,
+)
 from appliance.reservations.payments import AMOUNT_MAX, record_payment, void_payment
 from appliance.reservations.request import parse_uuid
 from appliance.reservations.rows import (
@@ -106,6 +111,7 @@ def _read(reader: Reader, reservation_id: str) -> dict[str, Any]:
     Raises NotFound if the id is unknown.
     """
     r, tables = get_reservation(reader, reservation_id), list_tables(reader)
+    tonight = find_tonight(reader).isoformat()
     free = [table for table in tables if not is_held(reader, table.id, r.date, r.starts, r.ends)]
     return {
         "reservation": r,
@@ -117,11 +123,12 @@ def _read(reader: Reader, reservation_id: str) -> dict[str, Any]:
         "payments": list_payments(reader, reservation_id),
         "paid": sum_payments(reader, reservation_id),
         "other_bodies": count_other_bodies(reader, reservation_id),
-        "is_tonight": find_tonight(reader).isoformat() == r.date,
+        "is_tonight": r.date == tonight,
         "erasure_asked": find_erasure_request(reader, reservation_id),
         "names_guest": any((r.customer_name, r.customer_email, r.customer_phone, r.notes)),
         "is_open": r.status in _OPEN,
-        "may_be_no_show": r.status in _OPEN - {"requested"} and has_started(reader, r),
+        "may_be_no_show": is_awaited(r) and has_started(reader, r),
+        "minutes_late": minutes_late(reader, r) if r.date == tonight else None,
         "may_take_back": r.is_gone
         and not evening_is_over(reader, r)
         and {table.id for table in free}.issuperset(r.table_ids),

@@ -143,4 +143,4 @@ async def install(request: web.Request, _form: Form) -> web.StreamResponse:
             record_audit, actor_of(request), "update_requested", name=manifest.version
         )
         await asyncio.to_thread(request_update, root, watch.url, request.app[BOX].clock.now())
-    return see_other(request, "/box#update")
+    return see_other(request, "/box?tab=version")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields, replace
+from itertools import groupby
 from typing import Any, TypeVar
 
 from aiohttp import web
@@ -113,7 +114,13 @@ def _list_page(
         )
         for line, typed, invalid in found.faults
     ]
-    values = {"text": text, "found": found, "faults": faults, "encoding": encoding}
+    # Tables that follow each other and differ in their numbers and names alone are shown as one.
+    runs = groupby(
+        found.tables, lambda t: (t.capacity_min, t.capacity_max, t.minimum_spend, t.type)
+    )
+    currency = request[ENVIRONMENT].database.peek(get_venue).currency
+    values = {"text": text, "found": found, "faults": faults, "encoding": encoding,
+              "runs": [list(run) for _, run in runs], "currency": currency}  # fmt: skip
     return portal_page(request, "portal/venue/preview.html", values, status)
 
 

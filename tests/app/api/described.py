@@ -1,6 +1,7 @@
 """Read the OpenAPI document in tests: operations, components, and violations of schemas."""
 
 from jsonschema import Draft202012Validator
+from multidict import CIMultiDict
 
 from tests.app.api.closed import close_answers
 
@@ -44,7 +45,7 @@ def faults_of(document, schema, instance):
 
 def faults_of_answer(document, response, headers, body):
     """Return how an answer violates a documented response: content type, headers, body."""
-    response = resolve(document, response)
+    response, headers = resolve(document, response), CIMultiDict(headers)
     faults = faults_of(document, response["content"][JSON]["schema"], body)
     if "code" in body and body["code"] not in codes_of(response):
         faults.append(f"{body['code']} is not among its examples")

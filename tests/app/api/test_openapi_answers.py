@@ -18,6 +18,7 @@ from web.routes import PARTNER_ROUTE_TABLE
 NOBODY = "00000000-0000-4000-8000-000000000000"
 RECEIVER = {"url": "https://127.0.0.1:9009/hook"}  # no server listens there
 HOLD = {"tableIds": [table_id("T1")], "date": TONIGHT, "slot": "19:30", "guests": 2, "seconds": 60}
+EVENING = {"from": TONIGHT, "to": TONIGHT}
 ROUTES = {route.operation_id: route for route in PARTNER_ROUTE_TABLE}
 Before = Callable[[Running], Awaitable[str | None]]
 
@@ -141,6 +142,11 @@ CASES = [
     Case("getAvailability", 400, "INVALID_DATE", query={"date": "2026-02-30"}),
     Case("getAvailability", 400, "INVALID_SLOT", query={"date": TONIGHT, "slot": "19:31"}),
     Case("getAvailability", 400, "VALIDATION_ERROR", query={"date": TONIGHT, "time": "19:30"}),
+    Case("getKey", 200),
+    Case("getAvailabilityRange", 200, query={"from": TONIGHT, "to": "2026-12-21"}, before=booked),
+    Case("getAvailabilityRange", 400, "INVALID_DATE", query={"from": TONIGHT}),
+    Case("getAvailabilityRange", 400, "INVALID_GUESTS", query=EVENING | {"guests": "0"}),
+    Case("getAvailabilityRange", 400, "VALIDATION_ERROR", query=EVENING | {"slot": "19:30"}),
     Case("listReservations", 200),
     Case("listReservations", 200, before=booked_with_reference_and_mail),
     Case("listReservations", 200, query={"status": "cancelled"}, before=cancelled),
@@ -286,7 +292,7 @@ async def test_an_answer_is_what_the_document_says(running, document, case):
 @pytest.mark.parametrize("operation", ROUTES)
 async def test_a_bad_key_is_answered_as_documented(running, document, operation, monkeypatch):
     scope = ROUTES[operation].scope
-    poor = await a_key(running.live, tuple(s for s in SCOPES if s != scope))
+    poor = await a_key(running.live, tuple(s for s in SCOPES if s != scope)) if scope else ""
     revoked = await a_key(running.live)
     await running.live.database.write(
         lambda tx: tx.execute(
@@ -298,7 +304,7 @@ async def test_a_bad_key_is_answered_as_documented(running, document, operation,
         ("svc_live_" + "0" * 48, (401, "UNAUTHORIZED")),
         (running.test_key, (401, "UNAUTHORIZED")),
         (revoked, (401, "KEY_REVOKED")),
-        (poor, (403, "SCOPE_MISSING")),
+        *([(poor, (403, "SCOPE_MISSING"))] if poor else []),
     ):
         answered = await ask(running, operation, key=key)
         assert_documented(document, operation, expected, answered)
@@ -337,11 +343,15 @@ def test_every_documented_answer_is_asked_for_by_a_test_above():
     document = build_document(PARTNER_ROUTE_TABLE, [])
     for operation, described in operations(document):
         seen = {(c.status, c.code) for c in CASES if c.operation == operation} | OF_EVERY_OPERATION
+        if not ROUTES[operation].scope:
+            seen -= {(403, "SCOPE_MISSING")}
         if operation in BODIES:
             seen |= OF_EVERY_BODY
 
         documented = set()
         for status, response in described["responses"].items():
+            if status == "304":  # tests/contract/test_range.py
+                continue
             codes = codes_of(resolve(document, response)) or {None}
             documented |= {(int(status), code) for code in codes}
 

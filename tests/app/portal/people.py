@@ -53,8 +53,8 @@ class Person:
         return await self.send("POST", path, data=form or {"-": ""}, headers=headers)
 
     async def save(self, path: str, form: dict[str, Any]) -> tuple[int, str, dict[str, str]]:
-        """Open the box's page and send its form at `path`, filled with `form`."""
-        _, page, _ = await self.get("/portal/box")
+        """Open the tab of the box's page and send its form at `path`, filled with `form`."""
+        _, page, _ = await self.get(f"/portal/box?tab={path.rpartition('/')[2]}")
         form_with_mark = rf'action="{path}"[^>]*>\s*<input type="hidden" name="seen" value="(\w+)"'
         seen = re.search(form_with_mark, page)
         assert seen is not None

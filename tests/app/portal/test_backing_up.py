@@ -57,7 +57,7 @@ async def test_a_manager_makes_a_backup_that_is_verified(tmp_path, manager):
     with_keys(tmp_path)
     status, _, headers = await manager.post(PART)
     part = await when_made(manager)
-    assert (status, headers["Location"]) == (303, "/portal/box#backups")
+    assert (status, headers["Location"]) == (303, "/portal/box?tab=backups")
     assert '<p class="note" role="status">' in part
     [made] = (tmp_path / "backups").glob("*.tar.age")
     assert str(made.parent) in part
@@ -71,7 +71,7 @@ async def test_while_one_is_made_its_progress_is_shown_and_no_other_is_begun(mon
 
     part = (await manager.get(PART))[1]
     assert 'value="25"' in part
-    assert 'value="25"' in (await manager.get("/portal/box"))[1]
+    assert 'value="25"' in (await manager.get("/portal/box?tab=backups"))[1]
     may_end.set()
     await when_made(manager)
     assert begun.empty()

@@ -48,6 +48,7 @@ MAIL = {
     "password": "only for them", "sender": "box@example.com",
 }  # fmt: skip
 BUTTON = 'action="/portal/box/restart"'
+SAVED = "/portal/box?tab=settings&note=saved"
 
 
 @pytest.fixture
@@ -77,12 +78,12 @@ async def test_the_owner_switches_them_and_is_offered_the_restart(running, owner
 
     status, _, headers = await owner.save(PATH, FORM)
 
-    assert (status, headers["Location"]) == (303, "/portal/box?note=saved-for-later")
+    assert (status, headers["Location"]) == (303, "/portal/box?tab=settings&note=saved-for-later")
     assert found_in(tmp_path) == {
         "booking.enabled": True, "guest.cancel_hours": 6, "mail.reminder_hours": 0,
         "door.early_minutes": 45, "retention.contact_days": 7,
     }  # fmt: skip
-    _, page, _ = await owner.get("/portal/box")
+    _, page, _ = await owner.get("/portal/box?tab=settings")
     assert BUTTON in page
     assert (
         'name="guest.cancel_hours" type="number" inputmode="numeric" min="0" max="720" value="6"'
@@ -97,11 +98,11 @@ async def test_a_setting_that_is_set_back_needs_no_restart(running, owner, tmp_p
     defaults = {name: str(int(value)) for name, value in found_in(tmp_path).items()}
     del defaults["booking.enabled"]
 
-    assert (await owner.save(PATH, defaults))[2]["Location"] == "/portal/box?note=saved"
+    assert (await owner.save(PATH, defaults))[2]["Location"] == SAVED
     assert not (tmp_path / "settings.toml").exists()
     assert await noted(running) == []
     await owner.save(PATH, {**defaults, "door.early_minutes": "5"})
-    assert (await owner.save(PATH, defaults))[2]["Location"] == "/portal/box?note=saved"
+    assert (await owner.save(PATH, defaults))[2]["Location"] == SAVED
     assert BUTTON not in (await owner.get("/portal/box"))[1]
     assert [detail for _, detail in await noted(running)] == ['{"name":"door.early_minutes"}'] * 2
 
@@ -121,7 +122,7 @@ async def test_a_value_that_is_not_allowed_is_said_beside_its_field(owner, tmp_p
 
 
 async def test_two_tabs_do_not_overwrite_each_other(owner, tmp_path):
-    _, page, _ = await owner.get("/portal/box")
+    _, page, _ = await owner.get("/portal/box?tab=settings")
     seen = re.search(r'action="/portal/box/settings"[^>]*>\s*<[^>]*name="seen" value="(\w+)"', page)
     await owner.save(PATH, FORM)
 
@@ -145,7 +146,7 @@ async def test_two_tabs_do_not_overwrite_the_mail_settings(owner, tmp_path):
 
 async def test_a_manager_reads_them_and_changes_nothing(owner, tmp_path, manager):
     assert (await manager.post(PATH, FORM))[0] == 403
-    _, page, _ = await manager.get("/portal/box")
+    _, page, _ = await manager.get("/portal/box?tab=settings")
     assert (f'action="{PATH}"' in page, "disabled" in page) == (False, True)
     assert not (tmp_path / "settings.toml").exists()
 
@@ -170,3 +171,18 @@ async def test_an_owner_says_by_a_button_that_the_boxs_clock_is_right(running, w
     assert running.box.clock.is_believed()
     newest = (await running.live.database.read(list_audit_entries, 1))[0]
     assert (newest.what, newest.actor) == ("clock_confirmed", f"staff:{owner.id}")
+
+
+async def test_the_values_of_a_mail_provider_fill_the_form(owner):
+    _, page, _ = await owner.get("/portal/box?tab=mail&provider=ovh")
+    assert 'name="host" value="ssl0.ovh.net"' in page
+    assert 'name="port" type="number" min="1" max="65535" value="465"' in page
+
+
+@pytest.mark.parametrize("tab", ["health", "settings", "backups", "mail", "version", "other"])
+async def test_each_tab_of_the_box_shows_its_own_section(owner, tab):
+    _, page, _ = await owner.get(f"/portal/box?tab={tab}")
+    shown = {"settings": 'id="settings"', "backups": 'id="backups"', "mail": 'id="letters"',
+             "version": 'id="update"'}  # fmt: skip
+    sections = {*shown.values(), 'class="sheet health"'}
+    assert {each for each in sections if each in page} == {shown.get(tab, 'class="sheet health"')}

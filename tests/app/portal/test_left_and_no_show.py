@@ -135,6 +135,29 @@ async def test_who_came_or_is_not_expected_yet_is_no_no_show(running, host, chan
     assert (await as_it_is(running, salma)).status == salma.status
 
 
+@pytest.mark.parametrize(
+    ("minutes", "changes", "late"),
+    [
+        (29 + 20, {}, None), (31 + 20, {}, 21), (31 + 20, {"arrived": 1}, None),
+        (31 + 20, {"status": "requested"}, None), (31 + 20, {"status": "pending"}, 21),
+        (31 + 20, {"date": "2026-11-20"}, None), (31 + 20, {"slot": None}, 21),
+    ],
+)  # fmt: skip
+async def test_a_party_is_late_by_the_rule_of_the_venue(running, host, minutes, changes, late):
+    rule = """UPDATE venue SET policies = '{"lateArrivalMinutes": 20}'"""
+    salma = await seat(running, **changes)
+    running.clock.advance(minutes * 60)
+    _, before, _ = await host.get(path_of(salma))
+    assert "min</span>" not in before
+    await running.live.database.write(lambda tx: tx.execute(rule))
+
+    _, page, _ = await host.get(path_of(salma))
+    _, board, _ = await host.get(f"/portal/tonight?date={salma.date}")
+
+    assert (f"late {late} min" in page) == (late is not None)
+    assert ("overdue" in board) == (late is not None)
+
+
 async def test_door_staff_free_no_table(running):
     salma = await seated(running)
     person = await a_person(running, "door", "Karim")

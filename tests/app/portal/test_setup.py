@@ -206,7 +206,7 @@ def saved(tmp_path):
 async def test_mail_and_address_are_written_to_the_settings_file(new_box, tmp_path):
     new_box.app._state[RESTART] = list
     owner = await the_owner(new_box)
-    _, page, _ = await owner.get("/portal/box")
+    _, page, _ = await owner.get("/portal/box?tab=settings")
     names = ("guest.cancel_hours", "mail.reminder_hours", "door.early_minutes",
              "retention.contact_days")  # fmt: skip
     settings = {name: value_of(page, name) for name in names}
@@ -278,8 +278,8 @@ async def test_a_test_letter_leaves_by_what_is_in_force(new_box, sent):
     _, page, _ = await owner.post("/portal/box/test-letter", {"recipient": "y@example.com"})
 
     assert sent == [("smtp.example.org", "")]
-    assert 'action="/portal/box/test-letter#letters"' in page  # the answer is in view
-    assert behind_in(page) == ["/portal/box#letters"]
+    assert 'action="/portal/box/test-letter"' in page  # the answer is in view
+    assert behind_in(page) == ["/portal/box?tab=mail"]
 
 
 async def change(environment, **changes):

@@ -82,19 +82,19 @@ def requested(root):
 
 
 async def test_the_owner_installs_a_newer_release(running, site, tmp_path, owner):
-    page = (await owner.get("/portal/box"))[1]
+    page = (await owner.get("/portal/box?tab=version"))[1]
     assert BUTTON not in page  # the page does not wait for the site
     part = (await owner.get(PART))[1]
     assert BUTTON in part
     assert "Less &lt;noise&gt;" in part
     status, _, headers = await owner.post(PART)
-    assert (status, headers["Location"]) == (303, "/portal/box#update")
+    assert (status, headers["Location"]) == (303, "/portal/box?tab=version")
     assert requested(tmp_path) == site.url
     record = read_update_record(tmp_path)
     assert (record.stage, record.at) == ("asked", running.clock.now())
     [entry, *_] = await running.live.database.read(list_audit_entries, 1, before=2**53)
     assert (entry.actor, entry.what) == (f"staff:{owner.id}", "update_requested")
-    assert POLLS in (await owner.get("/portal/box"))[1]
+    assert POLLS in (await owner.get("/portal/box?tab=version"))[1]
     assert site.requests == 1  # in ten minutes
 
 

@@ -133,7 +133,7 @@ async def test_a_file_is_read_in_every_encoding_that_excel_saves(running, manage
         sent = upload((b'name="list"', b""), (head, raw.encode(encoding)))
         status, page, _ = await manager.send("POST", "/portal/venue/preview", **sent)
         assert status == 200
-        found = re.findall(r"<td><bdi[^>]*>([^<]*)</bdi></td><td><bdi dir", html.unescape(page))
+        found = re.findall(r"<li><bdi[^>]*>[^<]*</bdi> <bdi[^>]*>([^<]*)<", html.unescape(page))
         assert found == [line.partition(";")[2] for line in list_.split("\n")[1:]]
         assert ENCODINGS.get(encoding, "UTF-8") in page
 

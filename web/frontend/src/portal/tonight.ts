@@ -4,6 +4,7 @@ import { LiveFeed, type Told } from "../shared/live_feed";
 import { containsNumber } from "../shared/phone_numbers";
 import { matches } from "../shared/text_folding";
 import { refreshDrawer } from "./drawer";
+import { followLate, LATE_CHANGED, showsLateOnly } from "./late";
 import { whenNothingUnsaved } from "./unsaved_input";
 import { ask } from "./waiting";
 
@@ -22,6 +23,8 @@ export function followBoard(): void {
   if (board) new LiveBoard(board).follow();
   if (board) scrollToCurrentSlot(board);
   enableSearch();
+  followLate();
+  document.addEventListener(LATE_CHANGED, highlightMatches);
   enableShortcuts();
   submitOnDateChoice();
   document.addEventListener("click", (event) => {
@@ -180,15 +183,17 @@ function enableSearch(): void {
 function highlightMatches(): void {
   const field = document.querySelector<HTMLInputElement>("[data-board-search]");
   const wanted = field?.value.trim() ?? "";
+  const isLateOnly = showsLateOnly();
   let found = 0;
   for (const chip of document.querySelectorAll<HTMLElement>("[data-search]")) {
     const { search = "", phone = "" } = chip.dataset;
     const fits =
-      wanted !== "" &&
+      (wanted !== "" || isLateOnly) &&
+      (!isLateOnly || chip.matches(".overdue")) &&
       (containsNumber(phone, wanted) ||
         wanted.split(/\s+/).every((word) => matches(word, search) || containsNumber(phone, word)));
     chip.classList.toggle("found", fits);
-    chip.classList.toggle("dimmed", wanted !== "" && !fits);
+    chip.classList.toggle("dimmed", (wanted !== "" || isLateOnly) && !fits);
     if (fits) found += 1;
   }
   const none = document.querySelector<HTMLElement>("[data-search-none]");
