@@ -120,6 +120,8 @@ class Examiner:
         now, latest = self._box.clock.now(), self.latest
         if latest is not None and not again and 0 <= now - latest[1] < _CURRENT_MS:
             return latest
+        if again and self._task is not None:  # what runs may have looked before the change
+            await asyncio.wait({self._task}, timeout=_PAGE_SECONDS)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._examine(deep=again))
         done, _ = await asyncio.wait({self._task}, timeout=_PAGE_SECONDS)
