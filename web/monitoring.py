@@ -142,7 +142,8 @@ class Examiner:
 
     async def _examine(self, *, deep: bool) -> Findings:
         before = {check.name: check.status for check in self.checks}
-        found = await asyncio.to_thread(_run_checks, self._box, self._outside.latest, deep=deep)
+        outside = self._outside.latest if self._outside.url else None
+        found = await asyncio.to_thread(_run_checks, self._box, outside, deep=deep)
         self.latest = found, self._box.clock.now()
         for check in found:
             if check.status != before.get(check.name, "ok"):
@@ -342,15 +343,19 @@ class ProxyWatch:
     """
 
     def __init__(self, box: Box) -> None:
-        server = box.settings.server
         self._database = box.live.database
         self._clock = box.clock
-        self._trusted = server.trusted_proxies
-        self._networks = networks_of(server.trusted_proxies)
-        self._public = urlsplit(server.app_url).hostname if is_public(server.app_url) else None
         # (observation, address) -> (is active, monotonic time of its last change)
         self._known: dict[tuple[str, str], tuple[bool, float]] = {}
         self._writing: set[asyncio.Task[None]] = set()
+        self._read(box.settings)
+        box.on_settings.append(self._read)
+
+    def _read(self, settings: Settings) -> None:
+        server = settings.server
+        self._trusted = server.trusted_proxies
+        self._networks = networks_of(server.trusted_proxies)
+        self._public = urlsplit(server.app_url).hostname if is_public(server.app_url) else None
 
     def attach(self, app: web.Application) -> None:
         """Inspect every request of `app` from now on."""

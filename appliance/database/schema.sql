@@ -20,7 +20,12 @@ CREATE TABLE venue (
     policies TEXT,                   -- JSON object or null
     address TEXT,                    -- how guests find it, for guests alone
     map_url TEXT,                    -- https; null: they are led to a map by the address
-    phone TEXT                       -- for guests; null: they are shown none
+    phone TEXT,                      -- for guests; null: they are shown none
+    booking_page INTEGER NOT NULL DEFAULT 0 CHECK (booking_page IN (0, 1)),
+    cancel_hours INTEGER NOT NULL DEFAULT 2 CHECK (cancel_hours >= 0),
+    reminder_hours INTEGER NOT NULL DEFAULT 24 CHECK (reminder_hours >= 0),  -- 0: no reminder
+    early_minutes INTEGER NOT NULL DEFAULT 120 CHECK (early_minutes >= 0),
+    contact_days INTEGER NOT NULL DEFAULT 30 CHECK (contact_days >= 1)
 ) STRICT;
 
 -- Named venue_table because TABLE is a word of SQL.
@@ -483,7 +488,8 @@ CREATE TABLE email (
     kind TEXT NOT NULL CHECK (kind = 'confirmation' OR kind = 'requested'
         OR kind = 'payment_due' OR kind = 'accepted' OR kind = 'declined'
         OR kind = 'cancelled' OR kind = 'changed' OR kind = 'reminder'),
-    recipient TEXT,                  -- erased with the guest's contacts
+    recipient TEXT,                  -- erased with the guest's contacts, as are the words
+    words TEXT,                      -- a line from the house
     language TEXT NOT NULL CHECK (language = 'fr' OR language = 'en' OR language = 'ar'),
     state TEXT NOT NULL
         CHECK (state = 'waiting' OR state = 'sent' OR state = 'failed' OR state = 'kept'),

@@ -125,8 +125,7 @@ class OutsideWatch:
 
     def __init__(self, environment: Environment, trust: Trust | None = None) -> None:
         """`environment` must be the live environment."""
-        url = environment.settings.server.app_url
-        self.url = url if is_checked(url) else ""
+        self._environment = environment
         self.latest: Check | None = None
         self._keyring = environment.keyring
         self._database = environment.database
@@ -134,6 +133,12 @@ class OutsideWatch:
         self._checked_at: int | None = None
         self._first = self._database.clock.now() + _FIRST_MS
         self.job = Job("outside check", self._database, self._next_due, self.check)
+
+    @property
+    def url(self) -> str:
+        """The public address, or "" if there is none to check."""
+        url = self._environment.settings.server.app_url
+        return url if is_checked(url) else ""
 
     async def check(self) -> None:
         """Check now, and store the result as `latest`, with the start of a lasting fault."""

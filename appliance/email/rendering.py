@@ -178,7 +178,7 @@ def read_contents(reader: Reader, environment: Environment, email_id: str) -> Co
     reservation = get_reservation(reader, email.reservation_id)
     links, keyring = environment.links, environment.keyring
     token = keyring.access_token(reservation.id)
-    deadline = cancel_deadline(reader, reservation, environment.settings.guest.cancel_hours)
+    deadline = cancel_deadline(reader, reservation)
     may_cancel = reservation.holds and now < deadline
     undo_url = links.undo(keyring.claim_token(reservation.id)) if may_cancel else None
     return Contents(
@@ -269,6 +269,7 @@ def _template_values(contents: Contents, language: Language) -> dict[str, Any]:
         "address": one_line(contents.venue.address or "") if reservation.holds else "",
         "way": contents.venue.way,
         "phone": contents.venue.phone,
+        "words": one_line(contents.email.words or ""),
         "amounts": [(label, f"{amount} {currency}") for label, amount in amounts if amount],
         "shows_pass": contents.email.kind in WITH_PASS,
         "picture_id": f"pass.{contents.email.id}@venuebox.invalid",
