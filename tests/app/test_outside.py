@@ -127,8 +127,14 @@ async def test_only_a_nonce_is_proved(running, nonce):
         assert response.status == 404
 
 
+class WatchAt(OutsideWatch):
+    """Checks an address of this machine, which is not on the internet."""
+
+    url = ""
+
+
 def a_watch(running, authority, url):
-    watch = OutsideWatch(running.live, OwnAuthority(authority.pem))
+    watch = WatchAt(running.live, OwnAuthority(authority.pem))
     watch.url = url
     return watch
 
@@ -170,6 +176,7 @@ def test_only_an_https_address_on_the_internet_is_checked(url, checked):
 
 async def test_the_portal_shows_the_latest_result(running, proxy, authority):
     owner, watch = await a_person(running), running.app[OUTSIDE]
+    watch.__class__ = WatchAt
     watch.url, watch._trust = proxy.url, OwnAuthority(authority.pem)
     proxy.answer = (502, b"")
     status, page, _headers = await owner.get("/portal/box?again=1")
