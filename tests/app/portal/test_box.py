@@ -105,10 +105,9 @@ async def test_the_values_of_a_mail_provider_fill_the_form(owner):
     assert 'name="port" type="number" min="1" max="65535" value="465"' in page
 
 
-@pytest.mark.parametrize("tab", ["health", "settings", "backups", "mail", "version", "other"])
+@pytest.mark.parametrize("tab", ["health", "backups", "mail", "version", "other"])
 async def test_each_tab_of_the_box_shows_its_own_section(owner, tab):
     _, page, _ = await owner.get(f"/portal/box?tab={tab}")
-    shown = {"settings": 'id="settings"', "backups": 'id="backups"', "mail": 'id="letters"',
-             "version": 'id="update"'}  # fmt: skip
+    shown = {"backups": 'id="backups"', "mail": 'id="letters"', "version": 'id="update"'}
     sections = {*shown.values(), 'class="sheet health"'}
     assert {each for each in sections if each in page} == {shown.get(tab, 'class="sheet health"')}
