@@ -94,6 +94,12 @@ class Venue:
     address: str | None = None
     map_url: str | None = None
     phone: str | None = None
+    house_email: str | None = None
+    hears_requests: bool = True
+    hears_cancellations: bool = True
+    hears_payments: bool = True
+    slots_only: bool = False
+    names_at_door: str | None = None
 
     @property
     def shows_contacts(self) -> bool:
@@ -402,7 +408,8 @@ def get_venue(reader: Reader) -> Venue:
     """Return the venue. Raises LookupError if the box has none yet."""
     sql = """SELECT id, name, slug, status, reservation_mode, auto_confirm, request_expiry_hours,
                     currency, time_zone, evening_ends_at, policies, address, map_url,
-                    phone
+                    phone, house_email, hears_requests, hears_cancellations, hears_payments,
+                    slots_only, names_at_door
              FROM venue"""
     venue = reader.one(_venue, sql)
     if venue is None:
@@ -418,7 +425,9 @@ def find_zone(reader: Reader) -> ZoneInfo:
 @lru_cache(maxsize=4)  # each booking and each scan reads the venue, which rarely changes
 def _venue(*row: Any) -> Venue:
     policies = row[10] and json.loads(row[10])
-    return Venue(*(*row[:5], bool(row[5]), *row[6:10], policies, *row[11:]))
+    texts, switches = row[11:15], [bool(each) for each in row[15:19]]
+    values = (*row[:5], bool(row[5]), *row[6:10], policies, *texts, *switches, row[19])
+    return Venue(*values)
 
 
 def list_tables(reader: Reader) -> list[Table]:
