@@ -260,7 +260,8 @@ def _read(kind: type[T], path: str, members: Mapping[str, Any], **defaults: Any)
             raise OperatorError(f"{path}{name} in the venue file is not a known field")
     values: dict[str, Any] = {}
     for name, field in known.items():
-        value = members.get(name, defaults.get(name))
+        usual = None if field.default is MISSING else field.default
+        value = members.get(name, defaults.get(name, usual))
         if value is None and name not in defaults and field.default is MISSING:
             raise OperatorError(f"{path}{name} is missing from the venue file")
         allowed = _wrong_type(field.type, value)
