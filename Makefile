@@ -111,6 +111,7 @@ rest: setup
 	@test -x /usr/sbin/haproxy && command -v socat >/dev/null || $(call apt,haproxy socat) || true
 	@test -x /usr/sbin/nft && command -v ip >/dev/null || $(call apt,nftables iproute2) || true
 	@command -v pebble-challtestsrv >/dev/null || $(call apt,pebble) || true
+	@test -d /usr/lib/postgresql || $(call apt,postgresql) || true
 	@test -n "$(FAKETIME)" || $(call apt,libfaketime) || true
 	@$(call say,testing what make test left out)
 	@said="left out: tests/journeys/test_binary.py, which needs the built file: make journey"; \
@@ -131,6 +132,8 @@ rest: setup
 	test -x /usr/sbin/nft || said="$$said\nleft out: a venue behind a router (tests/journeys/test_outside.py, test_relay_server.py and test_spare_machine.py), because there is no nft (nftables) here"; \
 	command -v pebble-challtestsrv >/dev/null || { without="$$without --ignore=tests/journeys/test_acme.py --ignore=tests/journeys/test_outside.py"; \
 		said="$$said\nleft out: tests/journeys/test_acme.py and test_outside.py, because there is no ACME authority (pebble) here"; }; \
+	test -d /usr/lib/postgresql || { without="$$without --ignore=tests/promises/test_mirror.py --ignore=tests/promises/test_mirror_kill.py"; \
+		said="$$said\nleft out: tests/promises/test_mirror.py and test_mirror_kill.py, because there is no postgresql here"; }; \
 	set -- /usr/lib/*/faketime/libfaketime.so.1; \
 	test -e "$$1" || { without="$$without --ignore=tests/promises/test_clock_faults.py"; \
 		said="$$said\nleft out: tests/promises/test_clock_faults.py, because there is no libfaketime here"; }; \
@@ -206,7 +209,6 @@ pictures: setup
 # The one file. Its Python is apart from .venv: what only tests need cannot slip in.
 BINARY_PYTHON := build/python
 BINARY_READY  := $(BINARY_PYTHON)/.made
-BINARY_ROOM   := 128 # MiB that the unpacked program is given
 
 binary: binary-tools program $(BINARY_READY)
 	@$(call say,building dist/venuebox: about half a minute)
@@ -222,30 +224,24 @@ release: setup $(BINARY_READY)
 
 journey: setup $(BINARY_READY)
 	@test -x dist/venuebox || $(MAKE) binary
-	@$(call say,building it elsewhere: the bytes must be the same)
-	@PYTHONHASHSEED=0 $(BINARY_PYTHON)/bin/python packaging/build.py --again
 	@$(call say,testing dist/venuebox)
 	@$(PYTEST) -q -n 0 tests/journeys/test_binary.py $(PYTEST_ARGS)
 
 # Debian keeps Python's shared library in a package of its own. A Python without one has a name
 # here that no loader opens.
-LINKS = printf '%s\n' '\#include <zlib.h>' 'int main(void) { return !zlibVersion(); }' | gcc -x c - -lz -o /dev/null
-BINARY_TOOLS = { $(LINKS) && objdump --version >/dev/null && $(PYTHON) -c \
+BINARY_TOOLS = { objdump --version >/dev/null && $(PYTHON) -c \
   'import ctypes, sysconfig; ctypes.CDLL(sysconfig.get_config_var("INSTSONAME"))'; } 2>/dev/null
 
-# Asked before anything is downloaded or compiled.
+# Asked before anything is downloaded.
 .PHONY: binary-tools
 binary-tools:
-	@$(BINARY_TOOLS) || { $(call apt,gcc libc6-dev zlib1g-dev binutils lib$(DEBIAN_PYTHON)) && $(BINARY_TOOLS); } || { echo "make: the one file needs gcc, zlib1g-dev, binutils and the shared library of $(PYTHON) (Debian's lib$(DEBIAN_PYTHON)): install them, then run make again" >&2; exit 1; }
+	@$(BINARY_TOOLS) || { $(call apt,binutils lib$(DEBIAN_PYTHON)) && $(BINARY_TOOLS); } || { echo "make: the one file needs binutils and the shared library of $(PYTHON) (Debian's lib$(DEBIAN_PYTHON)): install them, then run make again" >&2; exit 1; }
 
-# PyInstaller's bootloader is compiled here, with the choice of a place to unpack linked in.
-$(BINARY_READY): $(VENV) requirements/build.txt requirements/binary.txt packaging/runtime_place.c | binary-tools
+$(BINARY_READY): $(VENV) requirements/build.txt requirements/binary.txt | binary-tools
 	@$(call say,installing what builds the one file: about 150 MB the first time)
 	@$(PYTHON) -m venv --clear $(BINARY_PYTHON)
-	@gcc -O2 -Wall -Wextra -Werror -DROOM_MIB=$(strip $(BINARY_ROOM)) -c packaging/runtime_place.c -o $(BINARY_PYTHON)/runtime_place.o
 	@$(subst $(BIN)/python,$(BINARY_PYTHON)/bin/python,$(INSTALL)) -r requirements/build.txt $(call or_network,the build tools)
-	@LDFLAGS="$(CURDIR)/$(BINARY_PYTHON)/runtime_place.o" PYINSTALLER_COMPILE_BOOTLOADER=1 \
-	$(subst $(BIN)/python,$(BINARY_PYTHON)/bin/python,$(INSTALL)) --no-binary pyinstaller --no-cache-dir -r requirements/binary.txt $(call or_network,PyInstaller)
+	@$(subst $(BIN)/python,$(BINARY_PYTHON)/bin/python,$(INSTALL)) -r requirements/binary.txt $(call or_network,PyInstaller)
 	@touch $@
 
 LOCK = $(BIN)/uv pip compile --quiet --upgrade --generate-hashes --custom-compile-command "make lock" \

@@ -40,7 +40,7 @@ from appliance.webhooks.delivery_log import erase_deliveries_of
 _IMPERSONAL = {"changed", "guests", "people", "amount", "from", "to", "status"}
 _ERASE = (
     """UPDATE email
-       SET recipient = NULL,
+       SET recipient = NULL, words = NULL,
            trouble = CASE state WHEN 'waiting' THEN 'the address was erased' ELSE trouble END,
            state = CASE state WHEN 'waiting' THEN 'failed' ELSE state END
        WHERE reservation_id = :id""",

@@ -22,6 +22,7 @@ from appliance.http.request import (
 )
 from appliance.jobs.nightly import BackupCopies, FrequentBackups, NightlyWork, Retention
 from appliance.jobs.reservation_states import make_reservation_jobs
+from appliance.mirror.carrier import start_mirror
 from appliance.privacy import Erasures
 from appliance.scheduler import Scheduler
 from appliance.tls.acme import Acme
@@ -212,7 +213,8 @@ def _background(
             await erasure.start()
             await services.dispatcher.start()
             await services.email_worker.start()
-        scheduler.start(*jobs, app[OUTSIDE].job)
+        mirror = await start_mirror(box.live.database, box.settings.mirror)
+        scheduler.start(*jobs, *mirror, app[OUTSIDE].job)
         yield
         await scheduler.close()
         # Close in parallel, because each may wait for a remote server and the box must stop within

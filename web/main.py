@@ -88,6 +88,7 @@ def _add_others(commands: Commands) -> None:
         deliveries,
         health,
         init,
+        mirror,
         service,
         tls,
         update,
@@ -96,7 +97,7 @@ def _add_others(commands: Commands) -> None:
     from web.relay import commands as relay  # noqa: PLC0415 - `serve` does not need it
 
     for command in (
-        init, credentials, deliveries, health, tls, bridge, backup, service, update, relay,
+        init, credentials, deliveries, health, tls, bridge, backup, mirror, service, update, relay,
     ):  # fmt: skip
         command.add(commands)
 

@@ -19,7 +19,7 @@ _TYPES = {
 def checked(default: Any, allowed: str, is_allowed: Callable[[Any], bool], **more: object) -> Any:
     """Declare a setting. `allowed` describes the values for which `is_allowed` returns True.
 
-    `more` is further metadata of the field.
+    `more` is further metadata of the field: with `is_secret`, no message shows the value.
     """
     return field(default=default, metadata={"allowed": allowed, "check": is_allowed, **more})
 
@@ -48,5 +48,7 @@ def check_setting(name: str, hint: Any, item: Field[Any], value: Any) -> Any:
         raise OperatorError(f"{name} is {value!r}, but must be {_TYPES[hint]}")
     if "check" in item.metadata and not item.metadata["check"](value):
         shown = re.sub(r"(//[^/:@]*):[^/@]*@", r"\1:…@", repr(value))  # hide a password
+        if item.metadata.get("is_secret"):
+            shown = "not valid"
         raise OperatorError(f"{name} is {shown}, but must be {item.metadata['allowed']}")
     return value

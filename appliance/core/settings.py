@@ -19,6 +19,7 @@ _TOKEN_LEAST = 16
 _NEVER_IN_A_BASE = frozenset(" ?#@<>\"'\\")
 _COUNT_MAX = 10**9
 _DAYS_MAX = 36_500  # more days would overflow a date
+SSL_MODES = ("verify-full", "verify-ca", "require", "disable")
 CHALLENGES = ("tls-alpn-01", "http-01", "dns-01")
 
 
@@ -76,6 +77,18 @@ def is_target(text: str) -> bool:
         is_whole = is_whole and options.keys() <= {"endpoint", "region"}
         is_whole = is_whole and ("endpoint" not in options or _is_base(options["endpoint"]))
     return is_plain and is_whole and bool(url.hostname)
+
+
+def _is_mirror_or_empty(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+        options = dict(parse_qsl(url.query, strict_parsing=bool(url.query)))
+    except ValueError:
+        return False
+    has_place = bool(url.netloc.rpartition("@")[2] or options.get("host")) and len(url.path) > 1
+    is_plain = text.isprintable() and not url.fragment and "@" not in url.path
+    is_whole = url.scheme in {"postgresql", "postgres"} and has_place and is_plain
+    return not text or (is_whole and options.get("sslmode", SSL_MODES[0]) in SSL_MODES)
 
 
 def _is_path(text: str) -> bool:
@@ -214,6 +227,19 @@ class BackupSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class MirrorSettings:
+    """The PostgreSQL database that holds a copy of what this and other boxes have."""
+
+    url: str = checked(
+        "",
+        "an address such as postgresql://user:password@db.example/venues",
+        _is_mirror_or_empty,
+        is_secret=True,
+    )
+    contacts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class UpdateSettings:
     """Where the box finds new releases of its program."""
 
@@ -252,6 +278,7 @@ class Settings:
     mail: MailSettings = field(default_factory=MailSettings)
     door: DoorSettings = field(default_factory=DoorSettings)
     backup: BackupSettings = field(default_factory=BackupSettings)
+    mirror: MirrorSettings = field(default_factory=MirrorSettings)
     update: UpdateSettings = field(default_factory=UpdateSettings)
     guest: GuestSettings = field(default_factory=GuestSettings)
     booking: BookingSettings = field(default_factory=BookingSettings)

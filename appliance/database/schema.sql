@@ -492,7 +492,8 @@ CREATE TABLE email (
         OR kind = 'payment_due' OR kind = 'accepted' OR kind = 'declined'
         OR kind = 'cancelled' OR kind = 'changed' OR kind = 'reminder'
         OR kind = 'house_request' OR kind = 'house_cancelled' OR kind = 'house_payment'),
-    recipient TEXT,                  -- erased with the guest's contacts
+    recipient TEXT,                  -- erased with the guest's contacts, as are the words
+    words TEXT,                      -- a line from the house
     language TEXT NOT NULL CHECK (language = 'fr' OR language = 'en' OR language = 'ar'),
     state TEXT NOT NULL
         CHECK (state = 'waiting' OR state = 'sent' OR state = 'failed' OR state = 'kept'),
@@ -554,3 +555,23 @@ CREATE TABLE no_reminders (
     address_hash BLOB PRIMARY KEY,   -- SHA-256 of the address in lower case
     at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- One row while a mirror is configured: how far it is (appliance/mirror).
+CREATE TABLE mirror (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    token TEXT NOT NULL,             -- names the state of the mirror, there as here
+    carried INTEGER NOT NULL,        -- the newest change that was carried
+    copying TEXT NOT NULL,           -- while everything is copied: the table, else empty
+    copied_to TEXT NOT NULL DEFAULT '',  -- the last id of it that was copied
+    copied INTEGER NOT NULL DEFAULT 0,   -- rows so far
+    carried_at INTEGER,
+    trouble TEXT NOT NULL DEFAULT '',    -- what keeps it from being filled
+    trouble_since INTEGER
+) STRICT;
+
+-- Rows that were changed, in their order; triggers write them while a mirror is configured.
+CREATE TABLE mirror_change (
+    seq INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,              -- the table, by its name in the mirror
+    row_id ANY NOT NULL
+) STRICT;

@@ -33,6 +33,7 @@ from appliance.doctor.check import (
     utc,
 )
 from appliance.doctor.check import describe as describe_alert
+from appliance.doctor.mirror import mirror
 from appliance.doctor.outside import NONCE_BYTES, check_outside, is_checked
 from appliance.email.smtp import find_trouble
 from appliance.reservations.email_queue import SETTINGS_TROUBLE
@@ -471,7 +472,7 @@ def deliveries(context: CheckContext) -> Check:
 CHECKS: tuple[Callable[[CheckContext], Check], ...] = (
     box, settings,
     data.permissions, data.master_key, data.integrity, data.schema, data.wal,
-    data.backups, data.backup_target,
+    data.backups, data.backup_target, mirror,
     disk, memory, clock, time_zones,
     data.signing_key, uplink, conditions,
     mail, mail_server, outside, endpoints, deliveries,

@@ -8,6 +8,8 @@ from datetime import date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from msgspec import Struct
+
 from appliance.clock import MINUTE_MS
 from appliance.core.errors import ChangedMeanwhile, NothingToUndo, TooManyWrongCodes, field_invalid
 from appliance.database.connection import Reader, Transaction, known
@@ -35,16 +37,14 @@ from appliance.venue.model import get_venue, minute_of, tonight
 OLDEST_MS = 48 * 3600 * 1000  # an offline scan's maximum age when the box receives it
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
+class Decided(Struct, frozen=True):
     """A verdict and the current rows of the reservations it mentions."""
 
     verdict: Verdict
     reservations: tuple[Reservation, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DoorChanged:
+class DoorChanged(Struct, frozen=True):
     """Change notice: a scan admitted `verdict.admitted` people.
 
     For an undo, the number is negative.

@@ -5,7 +5,6 @@ implementation, which must pass the same test vectors.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
@@ -145,8 +144,7 @@ def _count_party(reservation: Reservation, arrivals: int | None) -> str:
 LANGUAGES = ("fr", "ar", "en")
 
 
-@dataclass(frozen=True, slots=True)
-class Sentences:
+class Sentences(Struct, frozen=True):
     """A verdict's message for staff and its message for the guest."""
 
     staff: str

@@ -284,6 +284,7 @@ def _template_values(contents: Contents, language: Language) -> dict[str, Any]:
         "address": one_line(contents.venue.address or "") if reservation.holds else "",
         "way": contents.venue.way,
         "phone": contents.venue.phone,
+        "words": one_line(contents.email.words or ""),
         "amounts": [(label, f"{amount} {currency}") for label, amount in amounts if amount],
         "shows_pass": contents.email.kind in WITH_PASS,
         "picture_id": f"pass.{contents.email.id}@venuebox.invalid",

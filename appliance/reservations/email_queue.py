@@ -49,6 +49,7 @@ class Email:
     created_at: int
     sent_at: int | None
     trouble: str | None
+    words: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def retry_delay(attempts: int) -> int:
 
 _COLUMNS = """
     id, reservation_id, kind, recipient, language, state, attempts, due_at, created_at,
-    sent_at, trouble
+    sent_at, trouble, words
 """
 
 
@@ -242,8 +243,9 @@ class EmailQueued:
 
 
 def email_guest(
-    tx: Transaction, reservation_id: str, kind: str, *, by_guest: bool = False, asked: bool = False
-) -> str | None:
+    tx: Transaction, reservation_id: str, kind: str,
+    *, by_guest: bool = False, asked: bool = False, words: str | None = None,
+) -> str | None:  # fmt: skip
     """Queue an email of `kind` to the guest. Return its id, or None if no email is due.
 
     No email is due if
@@ -254,7 +256,8 @@ def email_guest(
     - `by_guest` is True and six emails to the address were queued in the last 24 hours. A guest can
       enter another person's address, so this limit protects that person.
 
-    Within a transaction, each kind is queued only once per reservation.
+    `words` is a line from the house, which the email quotes. Within a transaction, each kind is
+    queued only once per reservation.
     """
     reservation = get_reservation(tx, reservation_id)
     is_unwanted = reservation.source == "partner" and reservation.email_outcome == "skipped"
@@ -267,7 +270,7 @@ def email_guest(
         return None
     return _find_email_queued_now(tx, reservation_id, kind) or queue_email(
         tx, reservation_id, kind, reservation.customer_email, reservation.language,
-        keep=_is_test_outbox(tx),
+        keep=_is_test_outbox(tx), words=words,
     )  # fmt: skip
 
 
@@ -286,7 +289,7 @@ def tell_house(tx: Transaction, reservation_id: str, kind: str) -> None:
 
 def queue_email(
     tx: Transaction, reservation_id: str, kind: str, recipient: str, language: str | None,
-    *, keep: bool,
+    *, keep: bool, words: str | None = None,
 ) -> str:  # fmt: skip
     """Add an email of `kind` to the outbox and return its id.
 
@@ -297,6 +300,7 @@ def queue_email(
     tx.insert(
         "email",
         {"id": email_id, "reservation_id": reservation_id, "kind": kind, "recipient": recipient,
+         "words": words or None,
          "language": language if language in LANGUAGES else "fr",
          "state": "kept" if keep else "waiting", "due_at": tx.now, "created_at": tx.now},
     )  # fmt: skip

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import date, timedelta
+
+from msgspec import Struct
 
 from appliance.clock import HOUR_MS, MINUTE_MS
 from appliance.core.phone_numbers import searched_numbers
@@ -37,8 +38,7 @@ _NAME_PREFIXES = frozenset({"عبد", "ابو", "ام", "ابن", "abd", "abou",
 _ARTICLES = frozenset({"el", "al", "er", "ar", "es", "as", "en", "an"})
 
 
-@dataclass(frozen=True, slots=True)
-class Issued:
+class Issued(Struct, frozen=True):
     """The result of a booking. A replay of its idempotency key returns the same result.
 
     `email_outcome` is None until the mail server has responded (interface, section 2.7).
@@ -50,8 +50,7 @@ class Issued:
     email_outcome: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
+class Reservation(Struct, frozen=True):
     """A row of the database table `reservation`, plus the name and number of the booked table.
 
     A group has several tables: `table_id` is the first, `table_name` and `table_number` name all,

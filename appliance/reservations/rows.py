@@ -124,8 +124,8 @@ def update_reservation(tx: Transaction, reservation_id: str, **values: Any) -> N
     Does not change who holds which table.
     """
     values = _with_numbers(tx, values)
-    changes = ", ".join(f"{name} = :{name}" for name in values)
-    sql = f"""UPDATE reservation SET {changes}, updated_at = :now_, version = version + 1
+    changes = "".join(f"{name} = :{name}, " for name in values)
+    sql = f"""UPDATE reservation SET {changes}updated_at = :now_, version = version + 1
               WHERE id = :id_"""  # noqa: S608
     tx.execute(sql, {**values, "now_": tx.now, "id_": reservation_id})
     tx.notices.append(ReservationChanged(reservation_id, moved="date" in values))

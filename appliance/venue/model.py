@@ -406,6 +406,10 @@ _TABLE_COLUMNS = """
 
 def get_venue(reader: Reader) -> Venue:
     """Return the venue. Raises LookupError if the box has none yet."""
+    return reader.keep(_load_venue)
+
+
+def _load_venue(reader: Reader) -> Venue:
     sql = """SELECT id, name, slug, status, reservation_mode, auto_confirm, request_expiry_hours,
                     currency, time_zone, evening_ends_at, policies, address, map_url,
                     phone, house_email, hears_requests, hears_cancellations, hears_payments,
@@ -432,14 +436,17 @@ def _venue(*row: Any) -> Venue:
 
 def list_tables(reader: Reader) -> list[Table]:
     """Return all tables, in the venue's order."""
-    rows = reader.rows(f"SELECT {_TABLE_COLUMNS} FROM venue_table ORDER BY position, number")  # noqa: S608
-    return [_table(*row) for row in rows]
+    return list(reader.keep(_load_tables).values())
 
 
 def find_table(reader: Reader, table_id: str) -> Table | None:
     """Return the table with this id, or None."""
-    sql = f"SELECT {_TABLE_COLUMNS} FROM venue_table WHERE id = :id"  # noqa: S608
-    return reader.one(_table, sql, {"id": table_id})
+    return reader.keep(_load_tables).get(table_id)
+
+
+def _load_tables(reader: Reader) -> dict[str, Table]:
+    rows = reader.rows(f"SELECT {_TABLE_COLUMNS} FROM venue_table ORDER BY position, number")  # noqa: S608
+    return {row[0]: _table(*row) for row in rows}
 
 
 def check_seats(table: Table, guests: int, field: str) -> None:
@@ -479,11 +486,15 @@ def list_used_tables(reader: Reader) -> set[str]:
     return {row[0] for row in reader.rows(sql)}
 
 
-def list_slots(reader: Reader, start: str | None = None) -> list[Slot]:
-    """Return the slots in the venue's order: all, or only those that start at `start` (HH:MM)."""
-    sql = """SELECT id, name, start, "end", days_of_week FROM slot
-             WHERE :start IS NULL OR start = :start ORDER BY position, start"""
-    rows = reader.rows(sql, {"start": start})
+def list_slots(reader: Reader) -> list[Slot]:
+    """Return all slots, in the venue's order."""
+    return list(reader.keep(_load_slots))
+
+
+def _load_slots(reader: Reader) -> list[Slot]:
+    rows = reader.rows(
+        'SELECT id, name, start, "end", days_of_week FROM slot ORDER BY position, start'
+    )
     return [Slot(*(*head, _weekdays(days))) for *head, days in rows]
 
 
@@ -498,10 +509,10 @@ def get_offered_slot(reader: Reader, start: str, day: date) -> Slot:
     Raises SlotNotOffered if it is offered on other weekdays only, and SlotUnknown if no slot starts
     then.
     """
-    slot = find_slot(list_slots(reader, start), start, day)
+    slots = list_slots(reader)
+    slot = find_slot(slots, start, day)
     if slot is not None:
         return slot
-    slots = list_slots(reader)
     offered = ", ".join(each.start for each in offered_slots(slots, day)) or "–"
     refusal = SlotNotOffered if any(each.start == start for each in slots) else SlotUnknown
     raise refusal(field="slot", slot=start, date=day.isoformat(), offered=offered)
@@ -514,6 +525,10 @@ def get_slot(reader: Reader, slot_id: str) -> Slot:
 
 def list_closings(reader: Reader) -> list[Closing]:
     """Return all closings, sorted by their first day."""
+    return list(reader.keep(_load_closings))
+
+
+def _load_closings(reader: Reader) -> list[Closing]:
     sql = "SELECT id, first_day, last_day, reason FROM closing_day ORDER BY first_day, last_day, id"
     return [Closing(*row) for row in reader.rows(sql)]
 

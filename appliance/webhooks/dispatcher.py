@@ -11,8 +11,11 @@ import hashlib
 import logging
 import random
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from appliance.alerts import OFFLINE, UNWRITTEN, Alerts, notice_blocked
 from appliance.clock import Alarm, BoxClock, CallLater, Cancellable
@@ -166,8 +169,7 @@ class OfflineGate:
         return lately >= (2 if outcome.code == CONN_TIMEOUT else min(2, len(external_hosts)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Attempt:
+class _Attempt(Struct, frozen=True):
     """An attempt to be made now. `started_at` is in ms since 1970."""
 
     queue: EndpointQueue

@@ -80,7 +80,7 @@ async def authenticate(request: web.Request, role: str = "scan") -> Terminal:
 def identify(request: web.Request, environment: Environment, role: str = "scan") -> Terminal:
     """Return the terminal of `environment` that sent `request`. Raises as `authenticate` does."""
     token = _read_token(request, environment)
-    terminal = environment.database.peek(find_by_token, hash_token(token)) if token else None
+    terminal = environment.database.look_up(find_by_token, hash_token(token)) if token else None
     if terminal is None:
         raise TerminalNotPaired
     if terminal.revoked_at is not None:

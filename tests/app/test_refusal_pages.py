@@ -7,7 +7,8 @@ from aiohttp import web
 
 from appliance.core.errors import Unavailable
 from tests.app.portal.people import a_person
-from web.middleware import HOSTS, REQUESTS, Hosts, Requests, answer_everything
+from web.error_pages import error_page
+from web.middleware import add_checks
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8", "Accept-Language": "en"}
 
@@ -108,13 +109,12 @@ async def test_after_an_accident_somebody_of_the_house_stays_in_the_portal(broke
     assert len([each for each in said if each.startswith("GET /portal/tonight failed")]) == 1
 
 
-async def test_the_text_of_an_accident_is_neither_answered_nor_logged(aiohttp_client, caplog):
+async def test_the_text_of_an_accident_is_neither_answered_nor_logged(aiohttp_client, box, caplog):
     async def fail(_request: web.Request) -> web.Response:
         raise ValueError("salma", "@", "example.com")
 
-    app = web.Application(middlewares=[answer_everything])
-    app[HOSTS] = Hosts((), (), lambda: "venue")
-    app[REQUESTS] = Requests()
+    app = web.Application()
+    add_checks(app, box, 0, error_page)
     app.router.add_get("/access/{token}", fail)
     client = await aiohttp_client(app)
 

@@ -53,6 +53,10 @@ PLAN = (
         f"{FAULTS}/webhooks/test_kill.py", f"{FAULTS}/test_letters.py",
         f"{FAULTS}/test_bridge_kill.py",
     ),
+    pytest_step(
+        "mirror", "a million changes of 20 boxes in a mirror, with kills of both ends", 1200,
+        f"{FAULTS}/test_mirror_kill.py",
+    ),
     program_step(
         "contended", "bookings and scans that fight for few tables, at full speed", 780,
         "tests.soak.mixed", "contended",

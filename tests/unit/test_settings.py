@@ -57,6 +57,7 @@ def test_every_setting_can_be_given_as_a_variable():
                    "acme.directory": "https://x.example/dir",
                    "acme.challenge": "http-01", "acme.dns_hook": "/opt/hook",
                    "acme.ca_file": "/etc/ca.pem", "server.house_address": "10.1.2.3",
+                   "mirror.url": "postgresql://box@db.example/venues",
                    "update.url": "https://x.example/a.release"}  # fmt: skip
         text = special.get(name, texts[type(default)])
         text = "false" if default is True else text

@@ -1,10 +1,10 @@
 """Each verdict of the door protocol, in the order of the checks; no tampered pass is taken."""
 
 import random
-from dataclasses import replace
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from msgspec.structs import replace
 
 from appliance.door.guest_pass import (
     GuestPass,

@@ -109,8 +109,8 @@ async def test_each_state_blocks_its_table_or_frees_it(box: Box, status: str, bl
 async def test_when_every_code_that_is_drawn_is_in_use_the_answer_is_unavailable(
     tmp_path, clock: StoppedClock, settings: Settings
 ):
-    drawn = iter(range(1, 10**6))
-    stuck = Tokens(lambda n: b"\x00" * n if n == 8 else next(drawn).to_bytes(n, "big"))
+    stuck = Tokens()
+    stuck.new_access_code = lambda: "SVC-2222"
     async with opened_box(tmp_path, clock, settings, stuck) as box:
         await box.live.database.write(grant_it)
         with pytest.raises(Unavailable):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from msgspec import structs
 
 from appliance.clock import parse_instant
 from terminal_bridge.agent.client import Identity
@@ -137,7 +138,7 @@ async def test_on_the_list_of_last_evening_no_code_is_told(door, known):
     await door.guest(access_code="SVC-7K2M")
     snapshot = (await known()).snapshot
     yesterday = snapshot.evening - timedelta(days=1)
-    passes = tuple(replace(one, date=yesterday.isoformat()) for one in snapshot.passes)
+    passes = tuple(structs.replace(one, date=yesterday.isoformat()) for one in snapshot.passes)
     old = await known(snapshot=replace(snapshot, evening=yesterday, passes=passes))
 
     assert results(old, "7K2M", "SVC-XXXX", "22X4") == ["needs_box"] * 3

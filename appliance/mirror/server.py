@@ -1,0 +1,200 @@
+"""The mirror's database: connect, make the schema, carry a batch, and name what went wrong."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from appliance.mirror.changes import Batch, Position
+from appliance.mirror.tables import (
+    SCHEMA,
+    TABLES,
+    VENUE,
+    VENUE_COLUMNS,
+    create,
+    delete,
+    digest,
+    sweep,
+    upsert,
+    wanted_columns,
+)
+
+_CONNECT_SECONDS = 10.0
+ANSWER_SECONDS = 30.0  # for a batch, a digest, or the schema
+# What the server itself ends, so that a box which vanished in the middle holds no lock.
+_LIMITS = """BEGIN; SET LOCAL statement_timeout = '25s'; SET LOCAL lock_timeout = '10s';
+    SET LOCAL idle_in_transaction_session_timeout = '60s'"""
+_TRIES = 5  # several boxes may create the schema at once
+
+# The troubles by the beginning of an SQLSTATE, the longest first.
+_BY_SQLSTATE = {
+    "25006": "read_only", "28": "refused", "3D": "refused", "42501": "forbidden", "53100": "full",
+    "53200": "full", "53": "busy", "22": "schema", "23": "schema", "3F": "schema", "42": "schema",
+    "08": "unreachable", "57P": "unreachable", "55": "busy", "57": "busy", "40": "busy",
+}  # fmt: skip
+
+
+class Trouble(Exception):
+    """The mirror cannot be reached or filled. `name` is a key of `checks.TROUBLES`.
+
+    `detail` is for the log: never the server's own words, which may quote rows.
+    """
+
+    def __init__(self, name: str, detail: str = "") -> None:
+        super().__init__(f"{name} ({detail})" if detail else name)
+        self.name = name
+
+
+def server_name(url: str) -> str:
+    """Return the host of `mirror.url`, or the folder of its socket: never the password."""
+    return urlsplit(url).netloc.rpartition("@")[2] or _option(url, "host") or "localhost"
+
+
+def _option(url: str, name: str) -> str:
+    return parse_qs(urlsplit(url).query).get(name, [""])[0]
+
+
+async def _tls(url: str) -> ssl.SSLContext | bool:
+    """Return the TLS context that `mirror.url` asks for. False: a Unix socket, or plain."""
+    mode = _option(url, "sslmode") or "verify-full"
+    is_socket = not urlsplit(url).netloc.rpartition("@")[2]
+    is_socket = is_socket and _option(url, "host").startswith(("/", ""))
+    if mode == "disable" or is_socket:
+        return False
+    authority = _option(url, "sslrootcert") or None
+    context = await asyncio.to_thread(ssl.create_default_context, cafile=authority)
+    if mode in {"require", "verify-ca"}:
+        context.check_hostname = False
+    if mode == "require":
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator["Session"]:
+    """Connect for the length of the block. Raises Trouble for everything that goes wrong in it."""
+    import asyncpg  # noqa: PLC0415 - 60 ms that only a box with a mirror spends
+
+    connection = None
+    try:
+        connection = await asyncpg.connect(
+            url, ssl=await _tls(url), timeout=_CONNECT_SECONDS, command_timeout=ANSWER_SECONDS,
+            statement_cache_size=0,  # a pooler such as PgBouncer may be between
+            server_settings={"application_name": "venuebox"},
+        )  # fmt: skip
+        yield Session(connection)
+        async with asyncio.timeout(2):
+            await connection.close()
+    except asyncpg.PostgresError as error:
+        state = error.sqlstate or ""
+        names = (name for start, name in _BY_SQLSTATE.items() if state.startswith(start))
+        raise Trouble(next(names, "failed"), f"SQLSTATE {state}") from None
+    except ssl.SSLError as error:
+        raise Trouble("certificate", error.reason or "") from None
+    except ConnectionError as error:
+        is_plain = "SSL" in str(error)  # asyncpg's words for a server without TLS
+        raise Trouble("certificate" if is_plain else "unreachable") from None
+    except (OSError, TimeoutError) as error:
+        raise Trouble("unreachable", type(error).__name__) from None
+    except (asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
+        raise Trouble("failed", type(error).__name__) from None
+    finally:
+        if connection is not None:
+            connection.terminate()  # no polite end, which a line that was cut would never answer
+
+
+class Session:
+    """A connection to the mirror. Every method raises what `connected` turns into Trouble."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    async def prepare(self) -> None:
+        """Create what is missing of the schema. Raises Trouble if it is another schema."""
+        for attempt in range(_TRIES):
+            missing = await self._missing()
+            if not missing:
+                return
+            await asyncio.sleep(attempt * 0.2)
+            await self._create()
+        raise Trouble("schema", ", ".join(sorted(f"{table}.{name}" for table, name in missing)))
+
+    async def _missing(self) -> set[tuple[str, str]]:
+        sql = """SELECT table_name, column_name, data_type FROM information_schema.columns
+                 WHERE table_schema = $1"""
+        found = {(row[0], row[1]): row[2] for row in await self._connection.fetch(sql, SCHEMA)}
+        wanted = wanted_columns()
+        wrong = [f"{t}.{c}" for (t, c), kind in wanted.items() if found.get((t, c), kind) != kind]
+        if wrong:
+            raise Trouble("schema", ", ".join(sorted(wrong)))
+        return wanted.keys() - found.keys()
+
+    async def _create(self) -> None:
+        import asyncpg  # noqa: PLC0415 - as in `connected`
+
+        try:
+            await self._connection.execute("; ".join(create()))
+        except (
+            asyncpg.UniqueViolationError, asyncpg.DuplicateTableError, asyncpg.DuplicateColumnError,
+            asyncpg.DuplicateSchemaError, asyncpg.DeadlockDetectedError,
+            asyncpg.InternalServerError,  # "tuple concurrently updated"
+        ):  # fmt: skip
+            return  # another box created it at the same time: look again
+
+    async def find_state(self, venue_id: str) -> tuple[str, str, Position] | None:
+        """Return the shape, token and position of the venue's mirror, or None if it has none."""
+        sql = f"""SELECT shape, token, carried, copying, copied_to, copied
+                  FROM {SCHEMA}.venue WHERE id = $1::uuid"""  # noqa: S608
+        row = await self._connection.fetchrow(sql, venue_id)
+        return None if row is None else (row[0], row[1], Position(*row[2:]))
+
+    async def begin_copy(self, venue_id: str, shape: str, token: str, position: Position) -> None:
+        """Note that everything is copied anew. Rows stay until the copy comes to them."""
+        sql = f"""INSERT INTO {SCHEMA}.venue (id, shape, token, carried, copying, copied_to, copied)
+            VALUES ($1::uuid, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO UPDATE SET
+            shape = $2, token = $3, carried = $4, copying = $5, copied_to = $6, copied = $7"""  # noqa: S608
+        values = (position.carried, position.copying, position.copied_to, position.copied)
+        await self._connection.execute(sql, venue_id, shape, token, *values)
+
+    async def carry(self, batch: Batch) -> None:
+        """Carry the batch in one transaction. Raises Trouble if the state before is another."""
+        names = ", ".join(f'"{c.name}" = ${n}' for n, c in enumerate(VENUE_COLUMNS, 8))
+        sql = f"""UPDATE {SCHEMA}.{VENUE.name} SET token = $3, carried = $4, copying = $5,
+            copied_to = $6, copied = $7, mirrored_at = now(), {names}
+            WHERE id = $1::uuid AND token = $2"""  # noqa: S608
+        at, venue_id = batch.position, batch.venue[0]
+        values = (batch.token, at.carried, at.copying, at.copied_to, at.copied, *batch.venue[1:])
+        execute = self._connection.execute
+        async with asyncio.timeout(ANSWER_SECONDS):
+            await execute(_LIMITS)
+            if await execute(sql, venue_id, batch.before, *values) != "UPDATE 1":
+                raise Trouble("other_box")
+            for table, ids in batch.gone:
+                await execute(delete(table), venue_id, ids)
+            for table, rows in batch.rows:
+                await execute(upsert(table), venue_id, rows)
+            if batch.page is not None:
+                table, *ids = batch.page
+                swept = sweep(table, has_first=bool(ids[0]), has_last=bool(ids[1]))
+                await execute(swept, venue_id, batch.rows[0][1], *filter(None, ids))
+            await execute("COMMIT")
+
+    async def digests(
+        self, venue_id: str, token: str, left_out: Mapping[str, Sequence[str]]
+    ) -> dict[str, tuple[int, str]] | None:
+        """Return for each table the number of rows and their digest. None: the token differs.
+
+        `left_out` are ids of rows that do not count, by table.
+        """
+        await self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        state = await self.find_state(venue_id)
+        if state is None or state[1] != token:
+            return None
+        found = {}
+        for table in TABLES:
+            ids = left_out.get(table.name, ())
+            row = await self._connection.fetchrow(digest(table), venue_id, ids)
+            found[table.name] = (int(row[0]), str(row[1]))
+        return found

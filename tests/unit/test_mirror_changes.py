@@ -1,0 +1,116 @@
+"""What a box notes for its mirror, without a server."""
+
+import pytest
+
+from appliance.core.settings import MirrorSettings, parse_settings
+from appliance.mirror import changes
+from appliance.mirror.carrier import start_mirror
+from appliance.mirror.server import server_name
+from appliance.mirror.tables import BY_NAME, TABLES
+from appliance.reservations.create import book
+from tests.builders import a_booking
+from tests.unit.rows import execute, read
+
+URL = "postgresql://box:hush@db.example/venues"
+
+
+@pytest.fixture
+async def noting(box):
+    await start_mirror(box.live.database, MirrorSettings(URL))
+    await box.live.database.write(book, a_booking(idempotency_key="1"))
+    await execute(
+        box,
+        """INSERT INTO payment (id, reservation_id, at, amount, method)
+           SELECT id, id, 1, 1, 'cash' FROM reservation""",
+    )
+    await execute(box, "INSERT INTO terminal (id, name, created_at) VALUES ('t', 'Door', 1)")
+    await execute(
+        box,
+        """INSERT INTO scan_log (scan_id, terminal_id, at, kind, result, admitted, verdict)
+           VALUES ('s', 't', 1, 'pass', 'ok', 2, '{}')""",
+    )
+    await execute(
+        box,
+        """INSERT INTO api_key (id, lineage, name, hash, prefix, last_four, scopes, created_at)
+           VALUES ('k', 'k', 'Partner', x'00', 'svc', 'last', '', 1)""",
+    )
+    return box
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [
+        (table.name, column.name)
+        for table in TABLES
+        for column in table.columns
+        if column.source == f'"{column.name}"'
+    ],
+)
+async def test_every_column_of_the_mirror_is_one_of_the_box_and_its_changes_are_noted(
+    noting, table, column
+):
+    await execute(noting, "DELETE FROM mirror_change")
+
+    source = BY_NAME[table].source
+    await execute(noting, f'UPDATE {source} SET "{column}" = "{column}"')  # noqa: S608
+
+    assert {kind for (kind,) in read(noting, "SELECT kind FROM mirror_change")} == {table}
+
+
+async def test_a_change_that_the_mirror_does_not_have_is_not_noted(noting):
+    await execute(noting, "DELETE FROM mirror_change")
+
+    await execute(noting, "UPDATE api_key SET last_used_at = 5")
+    await execute(noting, "UPDATE reservation SET generation = 1, access_code = 'AAAA'")
+
+    assert read(noting, "SELECT * FROM mirror_change") == []
+
+
+async def test_every_table_can_be_read_with_and_without_contacts(noting):
+    for contacts in (True, False):
+        seen = []
+        await noting.live.database.write(changes.copy_anew)
+        while batch := await noting.live.database.read(changes.find_batch, 500, contacts=contacts):
+            seen += [(table.name, "Salma Idrissi" in rows) for table, rows in batch.rows]
+            await noting.live.database.write(changes.advance, batch)
+        assert seen == [(name, contacts and name == "reservation") for name in BY_NAME]
+
+
+async def test_a_seq_is_never_given_twice_though_what_was_carried_is_deleted(noting):
+    database, given = noting.live.database, []
+    for _ in range(3):
+        while batch := await database.read(changes.find_batch, 500, contacts=False):
+            await database.write(changes.advance, batch)
+        await execute(noting, "UPDATE slot SET name = name")
+        given += [seq for (seq,) in read(noting, "SELECT seq FROM mirror_change")][-3:]
+
+    assert given == sorted(set(given))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://box@db/venues", "postgresql://box@db", "postgresql:///venues", "db.example/venues",
+        "postgresql://box:pa/ss@db/venues", "postgresql://box@db/venues?sslmode=prefer",
+        "postgresql://box:hush@db/venues#x",
+    ],
+)  # fmt: skip
+def test_an_address_that_is_none_or_would_not_be_verified_is_refused_without_its_password(url):
+    with pytest.raises(Exception, match=r"mirror\.url") as refused:
+        parse_settings(f'[mirror]\nurl = "{url}"', {})
+
+    assert "hush" not in str(refused.value)
+    assert "pa/ss" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        (URL, "db.example"),
+        ("postgresql://box:p%40s@db1:5433,db2/venues?target_session_attrs=primary", "db1:5433,db2"),
+        ("postgresql:///venues?host=/run/postgresql", "/run/postgresql"),
+    ],
+)
+def test_an_address_is_shown_without_user_and_password(url, name):
+    assert parse_settings(f'[mirror]\nurl = "{url}"', {}).mirror.url == url
+    assert server_name(url) == name
