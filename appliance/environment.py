@@ -63,9 +63,12 @@ class Links:
         return f"{self.claim(claim_token)}/cancel"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Environment:
-    """The database, keys, settings and links of one environment."""
+    """The database, keys, settings and links of one environment.
+
+    Read `settings` again each time: `Box.apply` changes them while the box runs.
+    """
 
     name: EnvironmentName
     database: Database

@@ -21,6 +21,11 @@ CREATE TABLE venue (
     address TEXT,                    -- how guests find it, for guests alone
     map_url TEXT,                    -- https; null: they are led to a map by the address
     phone TEXT,                      -- for guests; null: they are shown none
+    booking_page INTEGER NOT NULL DEFAULT 0 CHECK (booking_page IN (0, 1)),
+    cancel_hours INTEGER NOT NULL DEFAULT 2 CHECK (cancel_hours >= 0),
+    reminder_hours INTEGER NOT NULL DEFAULT 24 CHECK (reminder_hours >= 0),  -- 0: no reminder
+    early_minutes INTEGER NOT NULL DEFAULT 120 CHECK (early_minutes >= 0),
+    contact_days INTEGER NOT NULL DEFAULT 30 CHECK (contact_days >= 1),
     house_email TEXT,                -- told of what guests do; null: nobody is
     hears_requests INTEGER NOT NULL DEFAULT 1 CHECK (hears_requests IN (0, 1)),
     hears_cancellations INTEGER NOT NULL DEFAULT 1 CHECK (hears_cancellations IN (0, 1)),

@@ -186,7 +186,7 @@ def read_contents(reader: Reader, environment: Environment, email_id: str) -> Co
     reservation = get_reservation(reader, email.reservation_id)
     links, keyring = environment.links, environment.keyring
     token = keyring.access_token(reservation.id)
-    deadline = cancel_deadline(reader, reservation, environment.settings.guest.cancel_hours)
+    deadline = cancel_deadline(reader, reservation)
     is_for_house = email.kind in _HOUSE_KINDS
     may_cancel = reservation.holds and now < deadline and not is_for_house
     undo_url = links.undo(keyring.claim_token(reservation.id)) if may_cancel else None

@@ -245,18 +245,19 @@ def minutes_late(reader: Reader, reservation: Reservation) -> int | None:
     return minutes if minutes >= kept else None
 
 
-def cancel_deadline(reader: Reader, reservation: Reservation, hours: int) -> int:
+def cancel_deadline(reader: Reader, reservation: Reservation) -> int:
     """Return the guest's cancellation deadline in ms since 1970.
 
-    The deadline is `hours` hours before the reservation starts. A reservation for the whole evening
-    starts with the first slot. If the evening has no slots, the deadline is `hours` hours before
-    the evening ends.
+    The deadline is the venue's `cancel_hours` before the reservation starts. A reservation for the
+    whole evening starts with the first slot. If the evening has no slots, the hours are counted
+    from the end of the evening.
     """
+    before = get_venue(reader).cancel_hours * HOUR_MS
     expected = hours_of(reader, reservation)
     if expected is None:
-        return _end_of_evening(reader, reservation) - hours * HOUR_MS
+        return _end_of_evening(reader, reservation) - before
     day = date.fromisoformat(reservation.date)
-    return minute_of(day, expected[0], find_zone(reader)) - hours * HOUR_MS
+    return minute_of(day, expected[0], find_zone(reader)) - before
 
 
 def evening_is_over(reader: Reader, reservation: Reservation, at: int | None = None) -> bool:

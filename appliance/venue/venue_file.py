@@ -31,6 +31,13 @@ STATUSES = ("active", "inactive", "suspended")
 MODES = ("free", "prepaid")
 NAMES_AT_DOOR = (None, "initial", "whole")
 HOURS_MAX = 24 * 365
+# The venue's rules that are numbers, with the smallest and the largest value.
+RULES = {
+    "cancel_hours": (0, 720),
+    "reminder_hours": (0, 720),
+    "early_minutes": (0, 24 * 60),
+    "contact_days": (1, 36_500),  # more days would overflow a date
+}
 ADDRESS_MAX = 200
 CAPACITY_MAX = 1000
 SPEND_MAX = 10**9
@@ -110,6 +117,18 @@ def _venue_faults(venue: Venue, zones: ZoneDatabase) -> Iterator[ValidationError
     ):  # fmt: skip
         if not is_valid:
             yield fault
+    for name, (smallest, largest) in RULES.items():
+        yield from _number_faults(name, getattr(venue, name), smallest, largest)
+
+
+def _number_faults(name: str, value: int, smallest: int, largest: int) -> Iterator[ValidationError]:
+    if not smallest <= value <= largest:
+        yield field_invalid(
+            name,
+            "please give a whole number from {smallest} to {largest}.",
+            smallest=smallest,
+            largest=largest,
+        )
 
 
 def _is_number(phone: str) -> bool:
@@ -145,13 +164,7 @@ def _table_faults(table: Table, taken: Collection[str]) -> Iterator[ValidationEr
         ("capacity_max", table.capacity_max, 1, CAPACITY_MAX),
         ("minimum_spend", table.minimum_spend, 0, SPEND_MAX),
     ):
-        if not smallest <= value <= largest:
-            yield field_invalid(
-                name,
-                "please give a whole number from {smallest} to {largest}.",
-                smallest=smallest,
-                largest=largest,
-            )
+        yield from _number_faults(name, value, smallest, largest)
     if 1 <= table.capacity_max < table.capacity_min:
         yield field_invalid("capacity_max", "the maximum must not be below the minimum.")
 
@@ -260,9 +273,9 @@ def _read(kind: type[T], path: str, members: Mapping[str, Any], **defaults: Any)
             raise OperatorError(f"{path}{name} in the venue file is not a known field")
     values: dict[str, Any] = {}
     for name, field in known.items():
-        usual = None if field.default is MISSING else field.default
-        value = members.get(name, defaults.get(name, usual))
-        if value is None and name not in defaults and field.default is MISSING:
+        is_needed = field.default is MISSING
+        value = members.get(name, defaults.get(name, None if is_needed else field.default))
+        if value is None and name not in defaults and is_needed:
             raise OperatorError(f"{path}{name} is missing from the venue file")
         allowed = _wrong_type(field.type, value)
         if allowed:

@@ -115,7 +115,7 @@ def _describe(reader: Reader, environment: Environment) -> dict[str, Any]:
         "venueTag": venue_tag(venue.id).hex(),
         "evening": date,
         "eveningEndsAt": venue.evening_ends_at,
-        "earlyMinutes": environment.settings.door.early_minutes,
+        "earlyMinutes": venue.early_minutes,
         "timeZone": venue.time_zone,
         "slots": [
             {"start": slot.start, "end": slot.end}

@@ -215,9 +215,7 @@ async def decide_code(
 
 
 async def _decide(environment: Environment, terminal: Terminal, scanned: Scan) -> _Json:
-    decided = await environment.database.write(
-        check_in, terminal, scanned, environment.settings.door.early_minutes
-    )
+    decided = await environment.database.write(check_in, terminal, scanned)
     return verdict_of(decided, scanned.id, terminal, simulated=scanned.simulate)
 
 

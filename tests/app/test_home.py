@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.conftest import with_settings
+from tests.conftest import set_rules
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
@@ -40,9 +40,9 @@ async def test_the_pages_may_load_nothing_but_the_boxs_own_files(running, path):
 
 
 class TestWhereGuestsMayBook:
-    @pytest.fixture
-    def settings(self):
-        return with_settings(booking={"enabled": True})
+    @pytest.fixture(autouse=True)
+    async def booking_page(self, running):
+        await set_rules(running.live, booking_page=1)
 
     async def test_the_start_page_leads_to_the_booking_page(self, running):
         async with running.client.get("/", headers=BROWSER) as response:

@@ -7,7 +7,7 @@ from tests.app.guest.guest_world import guest_worlds
 from tests.browser.chromium import browser_fixture
 from tests.browser.guest_look import a_guests_page
 from tests.builders import table_id
-from tests.conftest import with_settings
+from tests.conftest import set_rules, with_settings
 from web.guest.booking_form import new_token
 
 TWO = table_id("T2")
@@ -17,7 +17,12 @@ LOST = "[data-lost={}]:not([hidden])"
 
 @pytest.fixture
 def settings():
-    return with_settings(booking={"enabled": True, "hourly_for_address": 100})
+    return with_settings(booking={"hourly_for_address": 100})
+
+
+@browser_fixture(autouse=True)
+async def booking_page(box):
+    await set_rules(box.live, booking_page=1)
 
 
 @browser_fixture

@@ -10,7 +10,7 @@ from tests.app.guest.guest_world import guest_application, guest_worlds
 from tests.browser.chromium import browser_fixture
 from tests.browser.guest_look import DESKTOP, PHONE, a_guests_page, picture
 from tests.builders import table_id
-from tests.conftest import with_settings
+from tests.conftest import set_rules
 from tests.ports import kept_port
 
 A4 = (210, 297)
@@ -53,9 +53,9 @@ ELSE = {
 }
 
 
-@pytest.fixture
-def settings():
-    return with_settings(booking={"enabled": True})
+@browser_fixture(autouse=True)
+async def booking_page(box):
+    await set_rules(box.live, booking_page=1)
 
 
 @browser_fixture

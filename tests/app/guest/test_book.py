@@ -16,14 +16,19 @@ from tests.app.guest.booking_form import (
     token_of,
 )
 from tests.builders import TONIGHT, a_body, table_id
-from tests.conftest import with_settings
+from tests.conftest import set_rules, with_settings
 
 
 @pytest.fixture
 def settings():
     return with_settings(
-        booking={"enabled": True, "hourly_for_address": 1000, "hourly": 1000},
+        booking={"hourly_for_address": 1000, "hourly": 1000},
     )
+
+
+@pytest.fixture(autouse=True)
+async def booking_page(box):
+    await set_rules(box.live, booking_page=1)
 
 
 @pytest.fixture(autouse=True)
@@ -184,11 +189,8 @@ async def test_an_hour_that_has_begun_is_neither_offered_nor_booked(world, guest
     assert await reservations(world) == []
 
 
-KEPT = with_settings(booking={"enabled": True}, retention={"contact_days": 77})
-
-
-@pytest.mark.parametrize("settings", [KEPT], ids=["77"])
-async def test_the_page_says_for_how_many_days_contacts_are_kept(guest, settings):
+async def test_the_page_says_for_how_many_days_contacts_are_kept(guest, box):
+    await set_rules(box.live, contact_days=77)
     assert "77" in await (await guest.get("/book")).text()
 
 
@@ -217,9 +219,9 @@ async def test_a_venue_that_is_not_active_takes_no_booking(world, guest, method)
 
 
 class TestUnlessTheVenueOpensIt:
-    @pytest.fixture
-    def settings(self):
-        return with_settings()
+    @pytest.fixture(autouse=True)
+    async def no_booking_page(self, booking_page, box):  # noqa: ARG002 - it comes first
+        await set_rules(box.live, booking_page=0)
 
     @pytest.mark.parametrize("method", ["GET", "POST"])
     async def test_the_live_page_books_nothing(self, guest, method):

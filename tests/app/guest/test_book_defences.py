@@ -9,13 +9,18 @@ import pytest
 from appliance.reservations.change import cancel
 from tests.app.guest.booking_form import a_form, cookie_of, reservations, rows, send, token_of
 from tests.builders import table_id
-from tests.conftest import with_settings
+from tests.conftest import set_rules, with_settings
 from web.guest.booking_form import new_token
 
 
 @pytest.fixture
 def settings():
-    return with_settings(booking={"enabled": True, "hourly_for_address": 1000, "hourly": 1000})
+    return with_settings(booking={"hourly_for_address": 1000, "hourly": 1000})
+
+
+@pytest.fixture(autouse=True)
+async def booking_page(box):
+    await set_rules(box.live, booking_page=1)
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +82,7 @@ async def test_what_a_guest_typed_stays_text(world, guest):
 class TestWithALimit:
     @pytest.fixture
     def settings(self):
-        return with_settings(booking={"enabled": True, "hourly_for_address": 2})
+        return with_settings(booking={"hourly_for_address": 2})
 
     async def test_the_third_form_of_an_hour_waits_for_the_next(self, world, guest, clock):
         answers = []
@@ -97,7 +102,6 @@ class TestFromManyAddresses:
     def settings(self):
         return with_settings(
             booking={
-                "enabled": True,
                 "open_for_address": 8,
                 "hourly_for_address": 12,
                 "hourly": 24,

@@ -10,12 +10,6 @@ from appliance.reservations.email_queue import wants_no_reminders
 from appliance.reservations.rows import get_reservation
 from tests.app.guest.booking_form import SAME_ORIGIN, cookie_of
 from tests.builders import a_booking
-from tests.conftest import with_settings
-
-
-@pytest.fixture
-def settings():
-    return with_settings(guest={"cancel_hours": 2})
 
 
 async def claimed(world, guest, **changes) -> tuple[str, dict[str, str]]:

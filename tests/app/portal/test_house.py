@@ -17,6 +17,8 @@ from web.guest.booking_form import read_offer
 RULES = "/portal/venue/rules"
 EMAILS = "SELECT kind, recipient FROM email WHERE kind GLOB 'house_*'"
 HOUSE = "maison@example.com"
+TYPED = ("seen", "name", "slug", "time_zone", "currency", "request_expiry_hours", "evening_ends_at",
+         "cancel_hours", "reminder_hours", "early_minutes", "contact_days")  # fmt: skip
 
 
 async def set_rules(running, **rules):
@@ -100,9 +102,7 @@ async def test_every_page_counts_the_open_requests_in_its_navigation(running, ho
 
 async def test_the_rules_of_the_house_are_saved_and_shown(running, manager):
     _, page, _ = await manager.get(RULES)
-    names = ("seen", "name", "slug", "time_zone", "currency", "request_expiry_hours",
-             "evening_ends_at")  # fmt: skip
-    form = {name: value_of(page, name) for name in names}
+    form = {name: value_of(page, name) for name in TYPED}
     form |= {"status": "active", "reservation_mode": "free", "house_email": HOUSE,
              "hears_cancellations": "1", "names_at_door": "initial", "slots_only": "1"}  # fmt: skip
 
@@ -118,9 +118,8 @@ async def test_the_rules_of_the_house_are_saved_and_shown(running, manager):
 @pytest.mark.parametrize(("field", "value"), [("house_email", "maison@"), ("names_at_door", "all")])
 async def test_a_rule_that_is_not_allowed_is_said_at_its_field(manager, field, value):
     _, page, _ = await manager.get(RULES)
-    form = {"seen": value_of(page, "seen"), "name": "Riad", "slug": "riad", "status": "active",
-            "reservation_mode": "free", "request_expiry_hours": "24", "currency": "MAD",
-            "time_zone": "Africa/Casablanca", "evening_ends_at": "06:00"}  # fmt: skip
+    form = {name: value_of(page, name) for name in TYPED}
+    form |= {"status": "active", "reservation_mode": "free"}
     status, page, _ = await manager.post(RULES, {**form, field: value})
     assert (status, f'id="refused-{field}"' in page) == (400, True)
 

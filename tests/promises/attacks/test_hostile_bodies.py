@@ -29,7 +29,7 @@ from appliance.staff.model import set_password
 from tests.app.portal.people import a_person, hash_cheaply
 from tests.application import application_of
 from tests.clocks import StoppedClock
-from tests.conftest import opened_box, with_settings
+from tests.conftest import opened_box, set_rules, with_settings
 from tests.promises.attacks.hostile_bodies import BODIES, FORM, JSON, ask, request
 from tests.unit.arrivals import add_reservation
 from web.connection import Connection, ConnectionLimit
@@ -55,9 +55,9 @@ class ServedBox:
         self.loop, self.over = asyncio.get_running_loop(), asyncio.Event()
         settings = with_settings(
             api={"rate_limit_per_minute": 10**6, "unauthenticated_per_minute": 10**6},
-            booking={"enabled": True},
         )
         async with opened_box(self.directory, self.clock, settings) as self.box:
+            await set_rules(self.box.live, booking_page=1)
             self.app = application_of(self.box)
             self.live = self.box.live
             runner = web.AppRunner(self.app, handle_signals=False, shutdown_timeout=0)
