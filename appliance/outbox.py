@@ -1,10 +1,10 @@
 """The transactional outbox: events with their deliveries, and notices published after commit."""
 
 import json
-from dataclasses import dataclass
-from functools import lru_cache
 
-from appliance.database.connection import Transaction
+from msgspec import Struct
+
+from appliance.database.connection import Reader, Transaction
 
 EVENT_TYPES = (
     "reservation.created",
@@ -18,8 +18,7 @@ EVENT_TYPES = (
 EXTRA_TYPES = ("reservation.updated", "reservation.checkin_reverted")
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveriesQueued:
+class DeliveriesQueued(Struct, frozen=True):
     """A notice, published after a commit, that these endpoints have new deliveries."""
 
     endpoint_ids: tuple[str, ...]
@@ -30,14 +29,15 @@ def announce(tx: Transaction, event_type: str, reservation_id: str) -> None:
 
     After the commit, a `DeliveriesQueued` notice wakes the dispatcher, which sends the event.
     """
-    rows = tx.rows("SELECT id, events FROM endpoint WHERE active = 1")
-    subscribed = [id_ for id_, events in rows if event_type in _event_types(events)]
+    endpoints = tx.keep(_load_endpoints)
+    subscribed = [id_ for id_, event_types in endpoints if event_type in event_types]
     queue_event(tx, event_type, reservation_id, subscribed)
 
 
-@lru_cache(maxsize=64)
-def _event_types(events: str) -> frozenset[str]:
-    return frozenset(json.loads(events))
+def _load_endpoints(reader: Reader) -> list[tuple[str, frozenset[str]]]:
+    """Return (id, event types) of each active endpoint."""
+    rows = reader.rows("SELECT id, events FROM endpoint WHERE active = 1")
+    return [(id_, frozenset(json.loads(events))) for id_, events in rows]
 
 
 def queue_event(
@@ -55,55 +55,47 @@ def queue_event(
     return delivery_ids
 
 
-@dataclass(frozen=True, slots=True)
-class ReservationChanged:
+class ReservationChanged(Struct, frozen=True):
     """A reservation was created or changed. `moved` is True if it is for another evening now."""
 
     reservation_id: str
     moved: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class HoldsChanged:
+class HoldsChanged(Struct, frozen=True):
     """A hold without a reservation was made or released."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConflictChanged:
+class ConflictChanged(Struct, frozen=True):
     """A door conflict was found or acknowledged."""
 
     conflict_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class VenueChanged:
+class VenueChanged(Struct, frozen=True):
     """The venue's name or rules may have changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class SigningKeyChanged:
+class SigningKeyChanged(Struct, frozen=True):
     """Guest passes are signed with a new key.
 
     Terminals must receive the key before they can check the new passes.
     """
 
 
-@dataclass(frozen=True, slots=True)
-class TerminalGone:
+class TerminalGone(Struct, frozen=True):
     """A terminal was revoked."""
 
     terminal_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class TerminalEdited:
+class TerminalEdited(Struct, frozen=True):
     """A terminal's name or role has changed."""
 
     terminal_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class SessionEnded:
+class SessionEnded(Struct, frozen=True):
     """A staff session has ended."""
 
     session_id: str

@@ -40,7 +40,7 @@ from appliance.webhooks.delivery_log import erase_deliveries_of
 _IMPERSONAL = {"changed", "guests", "people", "amount", "from", "to", "status"}
 _ERASE = (
     """UPDATE email
-       SET recipient = NULL,
+       SET recipient = NULL, words = NULL,
            trouble = CASE state WHEN 'waiting' THEN 'the address was erased' ELSE trouble END,
            state = CASE state WHEN 'waiting' THEN 'failed' ELSE state END
        WHERE reservation_id = :id""",
@@ -162,7 +162,8 @@ _LISTS = {
                    WHERE reservation_id = :id ORDER BY at, id""",
     "letters": """SELECT kind, recipient AS "to", language, state, created_at AS queuedAt,
                          sent_at AS sentAt
-                  FROM email WHERE reservation_id = :id ORDER BY created_at, id""",
+                  FROM email WHERE reservation_id = :id AND kind NOT GLOB 'house_*'
+                  ORDER BY created_at, id""",
     "scans": """SELECT s.at, t.name AS terminal, s.kind, s.result, s.admitted, s.reason
                 FROM scan_log s JOIN terminal t ON t.id = s.terminal_id
                 WHERE s.reservation_id = :id ORDER BY s.seq""",

@@ -30,7 +30,7 @@ from appliance.core.errors import (
     log_exception,
 )
 from appliance.core.network import https_base, is_public
-from appliance.core.settings import ServerSettings
+from appliance.core.settings import ServerSettings, Settings
 from appliance.database.database import Database
 from appliance.email.worker import EmailWorker
 from appliance.environment import Environment
@@ -121,11 +121,15 @@ class Hosts:
 
         `slug` returns the venue's slug, because the box is also called `<slug>.local`.
         """
+        self._slug = slug
+        self.read(addresses, names)
+
+    def read(self, addresses: tuple[str, ...], names: tuple[str, ...]) -> None:
+        """Allow these hosts instead."""
         own = (urlsplit(address).hostname or "" for address in addresses)
         machine = socket.gethostname()
         known = ("localhost", machine, f"{machine}.local", *own, *names)
         self._names = {name.lower() for name in known if name}
-        self._slug = slug
 
     def allows(self, host: str) -> bool:
         """Return whether requests for `host` are allowed.
@@ -161,6 +165,10 @@ class HttpsPolicy:
     def __init__(self, server: ServerSettings, tls_port: int) -> None:
         """Read the settings. `tls_port` is the port on which this box serves TLS, or 0 for none."""
         self.tls_port = tls_port
+        self.read(server)
+
+    def read(self, server: ServerSettings) -> None:
+        """Read the settings, which have changed."""
         self._proxies = networks_of(server.trusted_proxies)
         self._allow_http = server.allow_http
         url = urlsplit(server.app_url)
@@ -230,7 +238,7 @@ class HttpsPolicy:
         Local names are excluded. A phone installs the box's certificate over plain http, which HSTS
         would prevent.
         """
-        if request.host.lower() == self.hsts_host and self.is_private(request):
+        if self.hsts_host and request.host.lower() == self.hsts_host and self.is_private(request):
             response.headers["Strict-Transport-Security"] = _ONE_YEAR
 
     def base_for(self, request: web.Request) -> str | None:
@@ -301,7 +309,7 @@ class FirstStart:
         lost, because it follows `#` and browsers keep this part of the URL. Raises NotSetUp for a
         request that cannot be redirected.
         """
-        self._is_closed = self._is_closed and self._database.peek(is_closed)
+        self._is_closed = self._is_closed and self._database.look_up(is_closed)
         if not self._is_closed:
             return None
         is_reading = request.method in _READING
@@ -344,19 +352,23 @@ ERROR_PAGE: web.AppKey[ErrorPage] = web.AppKey("error_page")
 
 @web.middleware
 async def answer_everything(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Convert every error to its documented response, and set the headers of every response."""
-    requests = request.app[REQUESTS]
+    """Check every request, convert every error to its documented response, and set the headers.
+
+    Only a few pages for one client are made at a time, so that scans go in between. A client may
+    hold 200 connections. If it asked for a page on each at once, a scan would wait until all are
+    made. Terminals, partners and forms wait only if they are refused.
+    """
+    app, path = request.app, request.path
+    requests = app[REQUESTS]
     requests.total += 1
     requests.in_progress += 1
-    if _PARTNER_PATHS.match(request.path):
+    if _PARTNER_PATHS.match(path):
         sent = request.headers.get("X-Request-ID", "")
         request[REQUEST_ID] = sent if _REQUEST_ID.fullmatch(sent) else str(uuid4())
+    waits = request.method in _READING and not _NEVER_WAITING.match(path)
     try:
-        if not request.app[HOSTS].allows(request.host):
-            raise Misdirected  # noqa: TRY301 - converted to a response below
-        if any(len(request.headers.get(name, "")) > _PARSED_MAX for name in _PARSED):
-            raise HeadersTooLarge  # noqa: TRY301 - converted to a response below
-        response = await handler(request)
+        _check_headers(request)
+        response = await (_take_turn(request, handler) if waits else _handle(request, handler))
     except ApiError as refusal:
         response = refuse(refusal)
     except web.HTTPException as exception:
@@ -366,6 +378,9 @@ async def answer_everything(request: web.Request, handler: Handler) -> web.Strea
         response = refuse(InternalError())
     finally:
         requests.in_progress -= 1
+    if response.status in _REFUSED and not waits:
+        async with _turn_of(request):
+            await asyncio.sleep(0)
     if not response.prepared:
         set_headers(response)
         _set_call_headers(request, response)
@@ -374,6 +389,14 @@ async def answer_everything(request: web.Request, handler: Handler) -> web.Strea
     if requests.is_draining or request.version < HttpVersion11:
         response.force_close()
     return response
+
+
+def _check_headers(request: web.Request) -> None:
+    """Raise Misdirected for a foreign Host header, and HeadersTooLarge for one to be parsed."""
+    if not request.app[HOSTS].allows(request.host):
+        raise Misdirected
+    if any(len(request.headers.get(name, "")) > _PARSED_MAX for name in _PARSED):
+        raise HeadersTooLarge
 
 
 def _set_call_headers(request: web.Request, response: web.StreamResponse) -> None:
@@ -387,70 +410,43 @@ def _set_call_headers(request: web.Request, response: web.StreamResponse) -> Non
         response.headers.update(limit.headers(caller, name))
 
 
-@web.middleware
-async def take_turns(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Make only a few pages for one client at a time, so that scans go in between.
+async def _take_turn(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Handle the request while fewer than _PAGES_AT_ONCE of the same client are handled."""
+    async with _turn_of(request):
+        await asyncio.sleep(0)  # handle other connections first
+        return await _handle(request, handler)
 
-    A client may hold 200 connections. If it asked for a page on each at once, a scan would wait
-    until all are made. Terminals, partners and forms wait only if they are refused.
+
+def _turn_of(request: web.Request) -> asyncio.Semaphore:
+    caller = request.app[CALLER_OF](request)
+    return request.app[TURNS].setdefault(caller, asyncio.Semaphore(_PAGES_AT_ONCE))
+
+
+async def _handle(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Call the handler, unless the box has no owner yet or the portal is not shown to the caller.
+
+    If the request fails, browsers get an HTML page (web/error_pages.py). Under API paths, errors
+    are always JSON, regardless of the Accept header.
     """
-    turns = request.app[TURNS]
-    turn = turns.setdefault(request.app[CALLER_OF](request), asyncio.Semaphore(_PAGES_AT_ONCE))
-    if request.method in _READING and not _NEVER_WAITING.match(request.path):
-        async with turn:
-            await asyncio.sleep(0)  # handle other connections first
-            return await handler(request)
-    try:
-        response = await handler(request)
-    except (ApiError, web.HTTPException) as refusal:
-        await _wait_if_refused(turn, refusal.status)
-        raise
-    await _wait_if_refused(turn, response.status)
-    return response
-
-
-async def _wait_if_refused(turn: asyncio.Semaphore, status: int) -> None:
-    if status in _REFUSED:
-        async with turn:
-            await asyncio.sleep(0)
-
-
-@web.middleware
-async def keep_closed(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Allow only setup requests until the box has an owner."""
     redirect = request.app[FIRST_START].redirect(request)
-    return await handler(request) if redirect is None else redirect
-
-
-@web.middleware
-async def show_error_pages(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Send browsers an HTML page if a request fails (web/error_pages.py).
-
-    Under API paths, errors are always JSON, regardless of the Accept header.
-    """
-    if not wants_page(request) or _API_PATHS.match(request.path):
-        return await handler(request)
+    if redirect is not None:
+        return redirect
     try:
+        resource = request.match_info.route.resource
+        is_portal = resource is not None and _PORTAL_PATHS.match(resource.canonical)
+        if is_portal and not request.app[SECURE].shows_portal(request):
+            raise web.HTTPNotFound  # noqa: TRY301 - the page below
         return await handler(request)
     except Exception as error:
-        page = request.app[ERROR_PAGE](request, error)
+        is_page = wants_page(request) and not _API_PATHS.match(request.path)
+        page = request.app[ERROR_PAGE](request, error) if is_page else None
         if page is None:
             raise
         return page
 
 
-@web.middleware
-async def keep_portal_local(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Return 404 for portal pages if `HttpsPolicy.shows_portal` does not allow the caller."""
-    resource = request.match_info.route.resource
-    is_portal = resource is not None and _PORTAL_PATHS.match(resource.canonical)
-    if is_portal and not request.app[SECURE].shows_portal(request):
-        raise web.HTTPNotFound
-    return await handler(request)
-
-
 def add_checks(app: web.Application, box: Box, tls_port: int, error_page: ErrorPage) -> None:
-    """Add this module's middlewares, and the objects that they need, to `app`."""
+    """Add this module's middleware, and the objects that it needs, to `app`."""
     server = box.settings.server
 
     def slug() -> str:
@@ -463,15 +459,23 @@ def add_checks(app: web.Application, box: Box, tls_port: int, error_page: ErrorP
     app[SECURE] = HttpsPolicy(server, tls_port)
     app[CALLER_OF] = app[SECURE].caller_of
     app[TURNS] = WeakValueDictionary()
-    app.middlewares.extend(
-        (answer_everything, take_turns, keep_closed, show_error_pages, keep_portal_local)
-    )
-    if app[SECURE].hsts_host is not None:
-        app.on_response_prepare.append(app[SECURE].add_hsts)
+    app.middlewares.append(answer_everything)
+    app.on_response_prepare.append(app[SECURE].add_hsts)
+
+    def read(settings: Settings) -> None:
+        app[SECURE].read(settings.server)
+        app[HOSTS].read((box.live.links.base, settings.server.app_url), settings.server.names)
+
+    box.on_settings.append(read)
 
 
 def set_headers(response: web.StreamResponse) -> None:
-    """Add the common headers that the response does not already have."""
+    """Add the common headers that the response does not already have.
+
+    JSON answers have them all already.
+    """
+    if "Server" in response.headers:
+        return
     for name, value in COMMON_HEADERS.items():
         response.headers.setdefault(name, value)
 

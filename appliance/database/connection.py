@@ -1,9 +1,10 @@
 """Database connections, transactions, readers, and messages for SQLite errors."""
 
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -111,6 +112,8 @@ T = TypeVar("T")
 _CACHE, _READER_CACHE = -32_000, -8_000  # size per connection; SQLite reads a negative size as KiB
 OLDEST_SQLITE = (3, 51, 3)  # older versions can corrupt a WAL file when they reset it
 _NOTHING: Mapping[str, Any] = {}
+KEPT_TABLES = ("venue", "venue_table", "slot", "closing_day", "endpoint")
+_CHANGE_OF_KEPT = re.compile(rf"\b(?:INTO|UPDATE|FROM)\s+(?:{'|'.join(KEPT_TABLES)})\b")
 
 
 def check_engine() -> None:
@@ -178,6 +181,12 @@ def _insert_statement(table: str, columns: tuple[str, ...]) -> str:
     return f"INSERT INTO {table} ({names}) VALUES ({places})"  # noqa: S608
 
 
+@lru_cache(maxsize=512)
+def _changes_kept(sql: str) -> bool:
+    """Whether the statement, which is not a SELECT, changes one of KEPT_TABLES."""
+    return _CHANGE_OF_KEPT.search(sql) is not None
+
+
 class Reader:
     """Gives a query access to the clock, the time zones, and a snapshot of the committed data."""
 
@@ -206,28 +215,36 @@ class Reader:
         found = self.row(sql, parameters)
         return None if found is None else found[0]
 
+    def keep(self, load: Callable[["Reader"], T]) -> T:
+        """Return `load(reader)`, which in the writer's transactions is kept while it holds.
+
+        `load` must read nothing but KEPT_TABLES, and its result must not be changed.
+        """
+        return load(self)
+
     def one(
         self, kind: Callable[..., T], sql: str, parameters: Mapping[str, Any] = _NOTHING
     ) -> T | None:
         """Return `kind(*columns)` for the first row, or None if there is no row."""
-        found = self.row(sql, parameters)
-        return None if found is None else kind(*found)
+        for found in self.rows(sql, parameters):
+            return kind(*found)
+        return None
 
 
 class Transaction(Reader):
     """Gives an action read and write access to the database, and a source of random tokens.
 
-    After the commit, `notices` are passed to the database's listeners. The SAVEPOINT is not opened
-    until the first change, because a read-only action needs none.
+    After the commit, `notices` are passed to the database's listeners.
     """
 
-    __slots__ = ("_has_savepoint", "_now", "notices", "tokens")
+    __slots__ = ("_has_savepoint", "_kept", "_now", "_wants_savepoint", "notices", "tokens")
 
     def __init__(
         self, connection: apsw.Connection, clock: Clock, zones: ZoneDatabase, tokens: Tokens
     ) -> None:
         super().__init__(connection, clock, zones)
-        self._has_savepoint = False
+        self._wants_savepoint = self._has_savepoint = False
+        self._kept: dict[Any, Any] | None = None
         self._now = clock.now()
         self.tokens = tokens
         self.notices: list[object] = []
@@ -237,21 +254,30 @@ class Transaction(Reader):
         """The time at which the transaction started, in ms since 1970."""
         return self._now
 
+    def keep(self, load: Callable[[Reader], T]) -> T:
+        """Return what an earlier transaction loaded, if nothing has changed it since."""
+        if self._kept is None:
+            return load(self)
+        if load not in self._kept:
+            self._kept[load] = load(self)
+        value: T = self._kept[load]
+        return value
+
     def execute(self, sql: str, parameters: Mapping[str, Any] = _NOTHING) -> int:
         """Run a statement. Returns the number of rows it changed."""
-        self._save()
+        self._before(sql)
         self.connection.execute(sql, parameters)
         return self.connection.changes()
 
     def execute_each(self, sql: str, rows: Iterable[Mapping[str, Any] | Sequence[Any]]) -> None:
         """Run a statement once for each row of parameters, which may be named or positional."""
-        self._save()
+        self._before(sql)
         self.connection.executemany(sql, rows)
 
     def rows(self, sql: str, parameters: Mapping[str, Any] = _NOTHING) -> Iterator[Row]:
         """Return the rows of a query, or of a statement with RETURNING."""
         if not sql.lstrip().startswith("SELECT"):
-            self._save()
+            self._before(sql)
         return self.connection.execute(sql, parameters)
 
     def insert(self, table: str, values: Mapping[str, Any]) -> int:
@@ -259,8 +285,9 @@ class Transaction(Reader):
 
         Column names become part of the SQL, so they must never come from user input.
         """
-        self._save()
-        self.connection.execute(_insert_statement(table, tuple(values)), tuple(values.values()))
+        sql = _insert_statement(table, tuple(values))
+        self._before(sql)
+        self.connection.execute(sql, tuple(values.values()))
         return self.connection.last_insert_rowid()
 
     def update(self, table: str, id_: str, **values: Any) -> None:
@@ -269,13 +296,21 @@ class Transaction(Reader):
         sql = f"UPDATE {table} SET {changes} WHERE id = :id_"  # noqa: S608
         self.execute(sql, {**values, "id_": id_})
 
+    def join(self, kept: dict[Any, Any], *, is_alone: bool) -> None:
+        """Take part in the writer's batch, with the values that it keeps from batch to batch.
+
+        If it is not alone, `undo` rolls back this action alone. For this, a SAVEPOINT is opened
+        before the first change; a read-only action needs none.
+        """
+        self._kept, self._wants_savepoint = kept, not is_alone
+
     def undo(self) -> None:
-        """Roll back all changes that this action made."""
+        """Roll back all changes that this action made, if it shares the transaction."""
         if self._has_savepoint:
             self.connection.execute("ROLLBACK TO action")
             self.connection.execute("RELEASE action")
 
-    def keep(self) -> None:
+    def release(self) -> None:
         """Release the SAVEPOINT so that the next COMMIT includes the changes."""
         if self._has_savepoint:
             self.connection.execute("RELEASE action")
@@ -284,8 +319,10 @@ class Transaction(Reader):
         """Return a new UUID for a row that this transaction inserts."""
         return self.tokens.new_id(self._now)
 
-    def _save(self) -> None:
-        """Open the SAVEPOINT before the first change."""
-        if not self._has_savepoint:
+    def _before(self, sql: str) -> None:
+        """Prepare for a statement that changes something."""
+        if self._wants_savepoint:
             self.connection.execute("SAVEPOINT action")
-            self._has_savepoint = True
+            self._wants_savepoint, self._has_savepoint = False, True
+        if self._kept and _changes_kept(sql):
+            self._kept.clear()

@@ -14,11 +14,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import apsw
+from msgspec import Struct
 
 from appliance.clock import Clock, ZoneDatabase
 from appliance.core.errors import Unavailable, log_exception
@@ -36,14 +36,14 @@ log = logging.getLogger(__name__)
 BATCH_LIMIT = 64
 QUEUE_LIMIT = 2000
 _FAST_SECONDS = 0.002
-_FAST_COMMITS = 100
+_LATEST_COUNTS = 0.1  # the weight of the latest commit in the average
 P = ParamSpec("P")
 R = TypeVar("R")
+_UNREADABLE = (apsw.BusyError, apsw.IOError, apsw.CantOpenError)
 _FATAL = (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.CorruptError)
 
 
-@dataclass(slots=True, eq=False)
-class _Queued:
+class _Queued(Struct, eq=False):
     """A queued action and, once it has run, its result or error."""
 
     future: "asyncio.Future[Any]"
@@ -83,7 +83,9 @@ class Writer:
         self._shut = False
         self._broken = False
         self._failing = False
-        self._fast_commits = 0  # consecutive commits that took less than _FAST_SECONDS
+        self._kept: dict[Any, Any] = {}  # what transactions keep (see Reader.keep)
+        self._version = 0  # of the file, when this connection last changed or read it
+        self._commit_seconds = 1.0  # a moving average of the time that a commit takes
         self._idle: asyncio.Event | None = None
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run_jobs, name="writer")
@@ -141,33 +143,40 @@ class Writer:
     def _run(self, batch: list[_Queued]) -> None:
         """Run all actions in the batch. If they changed data, commit.
 
-        If the disk has been fast lately, a batch of one action is committed on the event loop. This
-        saves two thread switches. Otherwise, the commit runs on the writer's thread, so that a slow
-        disk does not block the loop.
+        An action that is alone in its batch needs no SAVEPOINT: if it fails, the transaction is
+        rolled back. If the disk has been fast lately, such a batch is committed on the event loop.
+        This saves two thread switches. Otherwise, the commit runs on the writer's thread, so that a
+        slow disk does not block the loop.
         """
-        before = self._connection.total_changes()
+        if (version := self._connection.data_version()) != self._version:
+            self._kept.clear()  # another process has committed
+            self._version = version
+        before, is_alone = self._connection.total_changes(), len(batch) == 1
         try:
             for queued in batch:
-                self._run_action(queued)
+                self._run_action(queued, is_alone=is_alone)
             has_changes = self._connection.total_changes() != before
+            if is_alone and batch[0].error is not None:
+                has_changes = False
             if not has_changes:
-                self._connection.execute("COMMIT")
+                self._connection.execute("ROLLBACK")
         except Exception as error:  # noqa: BLE001 - after any error, nothing is committed
             self._abandon(batch, error)
             return
         if not has_changes:
             self._resolve(batch)
-        elif len(batch) == 1 and self._fast_commits >= _FAST_COMMITS:
+        elif is_alone and self._commit_seconds < _FAST_SECONDS:
             self._finish(batch, self._commit())
         else:
             self._jobs.put(lambda: self._commit_in_thread(batch))
 
-    def _run_action(self, queued: _Queued) -> None:
-        """Run one action, and roll back its changes if it fails.
+    def _run_action(self, queued: _Queued, *, is_alone: bool) -> None:
+        """Run one action. If it fails and is not alone in its batch, roll back its changes.
 
         Raises the action's error if SQLite rolled back the whole batch.
         """
         tx = self._new_transaction()
+        tx.join(self._kept, is_alone=is_alone)
         try:
             queued.result = queued.action(tx, *queued.arguments, **queued.keywords)
         except _FATAL:
@@ -177,8 +186,9 @@ class Writer:
             if not self._connection.in_transaction:  # SQLite rolled back the whole batch
                 raise
             tx.undo()
+            self._kept.clear()  # it may be what the action has changed
         else:
-            tx.keep()
+            tx.release()
             queued.notices = tx.notices
 
     def _run_jobs(self) -> None:
@@ -208,8 +218,8 @@ class Writer:
             self._connection.execute("COMMIT")
         except apsw.Error as error:
             return error
-        is_fast = time.perf_counter() - began < _FAST_SECONDS
-        self._fast_commits = self._fast_commits + 1 if is_fast else 0
+        took = time.perf_counter() - began
+        self._commit_seconds += _LATEST_COUNTS * (took - self._commit_seconds)
         return None
 
     def _commit_in_thread(self, batch: list[_Queued]) -> None:
@@ -223,6 +233,7 @@ class Writer:
             return
         self.commits += 1
         self._failing = False
+        self._version = self._connection.data_version()
         self._resolve(batch)
 
     def _abandon(self, batch: list[_Queued], error: Exception) -> None:
@@ -230,6 +241,7 @@ class Writer:
 
         If the disk failed, stop accepting writes.
         """
+        self._kept.clear()
         if not self._failing:  # log only the first of consecutive failures
             self._failing = True
             log.error("database: the commit failed and its changes were rolled back: %s", error)
@@ -310,7 +322,7 @@ class Database:
         self._shut = False
         self.is_full = False  # if True, `write` accepts only the actions passed to `go_first`
         self._allowed_when_full: frozenset[Callable[..., Any]] = frozenset()
-        self._listeners: list[tuple[Listener, tuple[type, ...]]] = []
+        self._listeners: dict[type, list[Listener]] = {}
         self._writer_connection = open_connection(path)
         self._writer = Writer(
             self._writer_connection,
@@ -355,7 +367,8 @@ class Database:
         The listener gets only the notices of these types. Without `kinds`, it gets all notices of
         every commit.
         """
-        self._listeners.append((listener, kinds or (object,)))
+        for kind in kinds or (object,):
+            self._listeners.setdefault(kind, []).append(listener)
 
     async def write(
         self, action: Callable[Concatenate[Transaction, P], R], /, *args: P.args, **kwargs: P.kwargs
@@ -397,10 +410,25 @@ class Database:
         the writing connection when that connection is idle, because the cache of a connection
         survives its own commits. Raises Unavailable if the database cannot be read or is closed.
         """
+        return self._snapshot(self._idle_reader(), query, args, kwargs)
+
+    def look_up(
+        self, query: Callable[Concatenate[Reader, P], R], /, *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """Run `query(reader, …)` as `peek` does, but without a transaction around it.
+
+        Use it for a query that is one statement. Between two statements, another process might
+        commit.
+        """
+        try:
+            return query(self._idle_reader(), *args, **kwargs)
+        except _UNREADABLE as error:
+            raise _unreadable(error) from error
+
+    def _idle_reader(self) -> Reader:
         if self._shut:
             raise Unavailable
-        reader = self._idle_writer if self._writer.is_idle else self._peeker
-        return self._snapshot(reader, query, args, kwargs)
+        return self._idle_writer if self._writer.is_idle else self._peeker
 
     async def wipe(self) -> bool:
         """Run `vacuum.wipe` in a thread. If the disk fails, stop accepting writes."""
@@ -435,11 +463,14 @@ class Database:
         self._notify([ChangedBeside()])
 
     def _notify(self, notices: Sequence[object]) -> None:
-        for listener, kinds in self._listeners:
-            wanted = [notice for notice in notices if isinstance(notice, kinds)]
+        wanted: dict[Listener, list[object]] = {}
+        for notice in notices:
+            for kind in (type(notice), object):
+                for listener in self._listeners.get(kind, ()):
+                    wanted.setdefault(listener, []).append(notice)
+        for listener, its_notices in wanted.items():
             try:
-                if wanted:
-                    listener(wanted)
+                listener(its_notices)
             except Exception as error:  # noqa: BLE001 - the other listeners must be called too
                 log_exception("database: commit listener", error)
 
@@ -463,6 +494,10 @@ class Database:
             finally:
                 if reader.connection.in_transaction:  # an error may have rolled it back
                     reader.connection.execute("ROLLBACK")
-        except (apsw.BusyError, apsw.IOError, apsw.CantOpenError) as error:
-            log.warning("database: read failed: %s", error)
-            raise Unavailable from error
+        except _UNREADABLE as error:
+            raise _unreadable(error) from error
+
+
+def _unreadable(error: apsw.Error) -> Unavailable:
+    log.warning("database: read failed: %s", error)
+    return Unavailable()

@@ -144,9 +144,7 @@ def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> It
     try:
         connection.execute("BEGIN IMMEDIATE")
         try:
-            tx = Transaction(connection, clock, zones, tokens)
-            yield tx
-            tx.keep()
+            yield Transaction(connection, clock, zones, tokens)
             connection.execute("COMMIT")
         finally:
             if connection.in_transaction:

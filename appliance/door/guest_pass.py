@@ -14,13 +14,13 @@ import string
 import struct
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import combinations, islice, pairwise, product
 from uuid import UUID
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from msgspec import Struct
 
 from appliance.core.errors import OperatorError
 from appliance.core.text import plain_dashes, western_digits
@@ -170,8 +170,7 @@ _PASS_FORM = re.compile(r"SVC1[A-Z2-7]{135}")
 _LAST = frozenset("AIQY")  # the last three bits are padding and are 0
 
 
-@dataclass(frozen=True, slots=True)
-class GuestPass:
+class GuestPass(Struct, frozen=True):
     """The content of a pass. If `slot` is None, the pass is for the whole evening."""
 
     version: int
@@ -193,8 +192,7 @@ class GuestPass:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPass:
+class ReadPass(Struct, frozen=True):
     """A decoded pass. Its content is untrusted until the signature is verified."""
 
     guest_pass: GuestPass
@@ -307,8 +305,7 @@ _VERIFIES = """(leaked_at IS NULL AND (retired_at IS NULL OR EXISTS (
     SELECT 1 FROM reservation WHERE date >= :oldest AND created_at <= retired_at)))"""
 
 
-@dataclass(frozen=True, slots=True)
-class SigningKey:
+class SigningKey(Struct, frozen=True):
     """The public part of a signing key, and whether passes signed with the key are valid.
 
     `public_key` is an Ed25519 public key (32 bytes). Times are in ms since 1970.

@@ -8,7 +8,10 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from appliance.core.tokens import Keyring
 from appliance.database.connection import Reader
@@ -40,8 +43,7 @@ _DAMAGED_BYTES = 2
 _FULL = frozenset({"already_checked_in", "party_full"})
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """The result of looking up a scanned text.
 
     `kind` is pass, link, code, name, list or other. A genuine pass is in `guest_pass`; for the

@@ -4,6 +4,8 @@ import json
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from appliance.clock import MINUTE_MS
 from appliance.core.errors import ChangedMeanwhile, OperatorError, TerminalRevoked, field_invalid
 from appliance.core.text import fold
@@ -20,8 +22,7 @@ NAME_MAX = 100
 PORTAL_TERMINAL_ID = "00000000-0000-7000-8000-00000000da00"
 
 
-@dataclass(frozen=True, slots=True)
-class Terminal:
+class Terminal(Struct, frozen=True):
     """A row of `terminal`, without its token. Times are in ms since 1970.
 
     `language` is the language of the verdicts' messages. `version` is the software version that

@@ -5,7 +5,6 @@ implementation, which must pass the same test vectors.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
@@ -119,7 +118,7 @@ def judge(
 
     `generation` is the scanned pass's generation, or None if no pass was scanned. `arrivals` is
     the number of people at the door, or None for all who have not arrived yet. `too_early` is True
-    if the reservation starts more than `door.early_minutes` minutes after the scan.
+    if the reservation starts more than the venue's `early_minutes` after the scan.
     """
     if generation is not None and generation != reservation.generation:
         return "revoked"
@@ -145,8 +144,7 @@ def _count_party(reservation: Reservation, arrivals: int | None) -> str:
 LANGUAGES = ("fr", "ar", "en")
 
 
-@dataclass(frozen=True, slots=True)
-class Sentences:
+class Sentences(Struct, frozen=True):
     """A verdict's message for staff and its message for the guest."""
 
     staff: str

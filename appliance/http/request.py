@@ -386,6 +386,7 @@ def is_in(text: str, networks: Networks) -> bool:
     return address is not None and any(address in network for network in networks)
 
 
+@lru_cache(maxsize=1024)
 def address_of(text: str) -> IPv4Address | IPv6Address | None:
     """Parse an IP address, or return None. An IPv4-mapped IPv6 address becomes an IPv4 address."""
     try:

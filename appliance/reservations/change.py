@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from msgspec.structs import replace
 
 from appliance.api_keys import ApiKey
 from appliance.core.errors import (
@@ -22,7 +24,7 @@ from appliance.core.errors import (
 )
 from appliance.database.connection import Transaction
 from appliance.outbox import announce
-from appliance.reservations.email_queue import email_guest
+from appliance.reservations.email_queue import email_guest, tell_house
 from appliance.reservations.holds import (
     Place,
     check_place,
@@ -86,17 +88,24 @@ def accept(tx: Transaction, reservation_id: str, *, actor: str) -> Reservation:
     return _settle_request(tx, reservation_id, "confirmed", "accepted", actor)
 
 
-def decline(tx: Transaction, reservation_id: str, *, actor: str) -> Reservation:
-    """Decline a request: free the table, and notify the webhook endpoints and the guest.
+def decline(
+    tx: Transaction, reservation_id: str,
+    *, actor: str, notify: bool = True, words: str | None = None,
+) -> Reservation:  # fmt: skip
+    """Decline a request: free the table, and notify the webhook endpoints.
 
+    If `notify` is True, the guest gets an email, which quotes `words`, a line from the house.
     Raises WrongState unless the reservation's status is `requested`.
     """
-    return _settle_request(tx, reservation_id, "declined", "declined", actor)
+    return _settle_request(
+        tx, reservation_id, "declined", "declined", actor, notify=notify, words=words
+    )
 
 
 def _settle_request(
-    tx: Transaction, reservation_id: str, status: str, what: str, actor: str
-) -> Reservation:
+    tx: Transaction, reservation_id: str, status: str, what: str, actor: str,
+    *, notify: bool = True, words: str | None = None,
+) -> Reservation:  # fmt: skip
     reservation = get_reservation(tx, reservation_id)
     if reservation.status != "requested":
         raise WrongState(state=reservation.status)
@@ -105,7 +114,8 @@ def _settle_request(
         free_tables(tx, reservation)
     add_history(tx, reservation_id, what, actor)
     announce(tx, f"reservation.{status}", reservation_id)
-    email_guest(tx, reservation_id, what)
+    if notify:
+        email_guest(tx, reservation_id, what, words=words)
     return get_reservation(tx, reservation_id)
 
 
@@ -129,27 +139,31 @@ def cancel_own(
     return cancel(tx, reservation_id, actor=f"key:{key.id}", notify=notify)
 
 
-def cancel_by_guest(tx: Transaction, reservation_id: str, cancel_hours: int) -> Cancelled:
+def cancel_by_guest(tx: Transaction, reservation_id: str) -> Cancelled:
     """Cancel a reservation at the guest's request, like `cancel()`. Idempotent.
 
-    Raises TooLateToCancel if the party has checked in or the deadline (`cancel_hours` before the
-    start) has passed, and WrongState if the reservation is declined or completed.
+    Raises TooLateToCancel if the party has checked in or the deadline (the venue's `cancel_hours`
+    before the start) has passed, and WrongState if the reservation is declined or completed.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status == "completed":
         raise WrongState(state=reservation.status)
     if reservation.holds:
-        deadline = cancel_deadline(tx, reservation, cancel_hours)
+        deadline = cancel_deadline(tx, reservation)
         if reservation.checked_in_at is not None or tx.now >= deadline:
             raise TooLateToCancel
     return cancel(tx, reservation_id, actor="guest")
 
 
-def cancel(tx: Transaction, reservation_id: str, *, actor: str, notify: bool = True) -> Cancelled:
+def cancel(
+    tx: Transaction, reservation_id: str,
+    *, actor: str, notify: bool = True, words: str | None = None,
+) -> Cancelled:  # fmt: skip
     """Cancel a reservation that holds its table. Idempotent. `checkedInAt` does not change.
 
-    If `notify` is True, the guest gets an email, unless a rule in `email_guest` prevents it. Raises
-    NotFound if the id is unknown, and WrongState if the reservation is declined.
+    If `notify` is True, the guest gets an email, unless a rule in `email_guest` prevents it. It
+    quotes `words`, a line from the house. Raises NotFound if the id is unknown, and WrongState if
+    the reservation is declined.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status == "cancelled":
@@ -162,7 +176,11 @@ def cancel(tx: Transaction, reservation_id: str, *, actor: str, notify: bool = T
     add_history(tx, reservation_id, "cancelled", actor)
     announce(tx, "reservation.cancelled", reservation_id)
     if notify:
-        email_guest(tx, reservation_id, "cancelled", by_guest=actor == "guest")
+        email_guest(
+            tx, reservation_id, "cancelled", by_guest=actor == "guest", words=words
+        )  # fmt: skip
+    if by != "venue":
+        tell_house(tx, reservation_id, "house_cancelled")
     return Cancelled(get_reservation(tx, reservation_id), already=False)
 
 
@@ -352,6 +370,24 @@ def change_own(
          "request_hash": request.fingerprint(), "email_id": changed.email_id},
     )  # fmt: skip
     return changed
+
+
+_PASS_KINDS = {"confirmed": "confirmation", "requested": "requested"}
+
+
+def send_pass(tx: Transaction, reservation_id: str, email: str, *, actor: str) -> Reservation:
+    """Email the guest their pass, to `email`, which becomes the reservation's address.
+
+    Until the reservation is confirmed, the email says what is missing. Raises the errors of
+    `change_reservation`.
+    """
+    wanted = {"customer_email": email}
+    reservation = change_reservation(tx, reservation_id, wanted, actor=actor).reservation
+    kind = _PASS_KINDS.get(reservation.status, "payment_due")
+    email_guest(tx, reservation_id, kind, asked=True)
+    update_reservation(tx, reservation_id)
+    add_history(tx, reservation_id, "pass_sent", actor)
+    return get_reservation(tx, reservation_id)
 
 
 def mark_late(tx: Transaction, reservation_id: str, *, late: bool, actor: str) -> Reservation:

@@ -2,8 +2,12 @@
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+import apsw
+from msgspec import Struct
+from msgspec.structs import replace
 
 from appliance.api_keys import ApiKey
 from appliance.clock import HOUR_MS
@@ -16,7 +20,7 @@ from appliance.core.errors import (
 from appliance.core.tokens import EnvironmentName
 from appliance.database.connection import Reader, Transaction
 from appliance.outbox import announce
-from appliance.reservations.email_queue import email_guest
+from appliance.reservations.email_queue import email_guest, tell_house
 from appliance.reservations.holds import check_place, take_hold
 from appliance.reservations.model import Issued, Reservation
 from appliance.reservations.request import Booking
@@ -39,6 +43,7 @@ from appliance.venue.model import (
     has_begun,
     link_expiry,
     list_slots,
+    offered_slots,
 )
 
 _CODE_TRIES = 64
@@ -56,10 +61,10 @@ def grant(
     """
     place, is_by_staff = booking.place, source == "manual"
     starts, ends = check_place(tx, place, by_staff=is_by_staff, over_capacity=over_capacity)
-    issued = Issued(tx.new_id(), _fresh_code(tx), link_expiry(booking.date, find_zone(tx)))
-    insert_reservation(
+    id_, expires_at = tx.new_id(), link_expiry(booking.date, find_zone(tx))
+    access_code = _insert_with_fresh_code(
         tx,
-        {"id": issued.reservation_id, "status": status, "source": source,
+        {"id": id_, "status": status, "source": source,
          "table_id": booking.table_id,
          "table_ids": json.dumps(place.table_ids) if booking.more_table_ids else None,
          "date": booking.date.isoformat(), "slot": booking.slot,
@@ -67,21 +72,26 @@ def grant(
          "customer_name": booking.customer_name or None, "customer_email": booking.customer_email,
          "customer_phone": booking.customer_phone, "notes": booking.notes,
          "language": booking.language, "pass_id": tx.tokens.random_bytes(8),
-         "access_code": issued.access_code, "issued_code": issued.access_code,
-         "link_expires_at": issued.link_expires_at,
-         "created_at": tx.now, "updated_at": tx.now, **columns},
+         "link_expires_at": expires_at, "created_at": tx.now, "updated_at": tx.now, **columns},
     )  # fmt: skip
-    add_history(tx, issued.reservation_id, "created", actor)
-    announce(tx, "reservation.created", issued.reservation_id)
-    return issued
+    add_history(tx, id_, "created", actor)
+    announce(tx, "reservation.created", id_)
+    return Issued(id_, access_code, expires_at)
 
 
-def _fresh_code(tx: Transaction) -> str:
-    """Return an unused access code. Raises Unavailable if 64 random codes are all in use."""
-    sql = "SELECT 1 FROM reservation WHERE access_code = :code"
+def _insert_with_fresh_code(tx: Transaction, values: dict[str, Any]) -> str:
+    """Insert a reservation with an access code that no other has, and return the code.
+
+    Raises the errors of `insert_reservation`, and Unavailable if 64 random codes are all in use.
+    """
     for _ in range(_CODE_TRIES):
         code = tx.tokens.new_access_code()
-        if tx.row(sql, {"code": code}) is None:
+        try:
+            insert_reservation(tx, {**values, "access_code": code, "issued_code": code})
+        except apsw.ConstraintError as error:
+            if "reservation.access_code" not in str(error):
+                raise
+        else:
             return code
     raise Unavailable
 
@@ -114,8 +124,7 @@ def list_mismatches(reader: Reader) -> list[Mismatch]:
     return [Mismatch(*row) for row in reader.rows(sql, {"limit": SHOWN})]
 
 
-@dataclass(frozen=True, slots=True)
-class Granted:
+class Granted(Struct, frozen=True):
     """The outcome of a booking request.
 
     `email_id` is the id of the confirmation email, or None if there is none. The caller tries to
@@ -189,6 +198,7 @@ def _replay(
 
 _GUEST_LINEAGE = "guest"  # used for all booking forms; each form has its own idempotency key
 _EMAIL_KINDS = {"confirmed": "confirmation", "requested": "requested", "pending": "payment_due"}
+_HOUSE_KINDS = {"requested": "house_request", "pending": "house_payment"}
 
 
 def enter_for_guest(
@@ -207,6 +217,8 @@ def enter_for_guest(
     table was assigned. Raises the same errors as `grant`.
     """
     venue = get_venue(tx)
+    if venue.slots_only and not booking.slot and offered_slots(list_slots(tx), booking.date):
+        raise InvalidSlot(field="slot")
     expires_at = None
     if venue.reservation_mode == "prepaid":
         status = "pending"
@@ -223,6 +235,8 @@ def enter_for_guest(
     )  # fmt: skip
     if notify:
         email_guest(tx, issued.reservation_id, _EMAIL_KINDS[status], by_guest=True)
+    if status in _HOUSE_KINDS:
+        tell_house(tx, issued.reservation_id, _HOUSE_KINDS[status])
     return get_reservation(tx, issued.reservation_id)
 
 

@@ -10,6 +10,7 @@ from datetime import date
 from typing import NamedTuple
 
 import apsw
+from msgspec import Struct
 
 from appliance.api_keys import ApiKey
 from appliance.core.errors import (
@@ -49,8 +50,7 @@ _IS_OPEN = f"""(expires_at IS NULL
     OR expires_at BETWEEN :now + 1 AND :now + {HOLD_SECONDS_MAX * 1000})"""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Which tables, when, and for how many. If `slot` is None, for the whole evening."""
 
     table_ids: tuple[str, ...]

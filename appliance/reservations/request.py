@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from msgspec import Struct
+
 from appliance.core.email_addresses import clean_email, is_email
 from appliance.core.errors import (
     CustomerContactRequired,
@@ -40,8 +42,7 @@ _NAME_SHOWN = 40
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
-@dataclass(frozen=True, slots=True)
-class Booking:
+class Booking(Struct, frozen=True):
     """A validated booking request. If `slot` is None, the request is for the whole evening."""
 
     table_id: str
@@ -66,7 +67,7 @@ class Booking:
 
     def fingerprint(self) -> bytes:
         """Return the SHA-256 of all fields. It shows whether a replay has a different body."""
-        members = [getattr(self, name) for name in self.__slots__]
+        members = [getattr(self, name) for name in self.__struct_fields__]
         members[1] = self.date.isoformat()
         return hashlib.sha256(repr(members).encode()).digest()
 

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from itertools import combinations
@@ -78,7 +78,14 @@ class Closing:
 
 @dataclass(frozen=True, slots=True)
 class Venue:
-    """A row of the database table `venue`. It does not contain the venue's tables and slots."""
+    """The venue with its rules. Its tables and slots are stored apart.
+
+    - `booking_page`: guests may book on /book.
+    - `cancel_hours`: guests may cancel until so many hours before their slot.
+    - `reminder_hours`: guests are reminded by email so many hours before their slot; 0 is never.
+    - `early_minutes`: guests are admitted from so many minutes before their slot.
+    - `contact_days`: guests' names, contacts and notes are erased so many days after the evening.
+    """
 
     id: str
     name: str
@@ -94,6 +101,17 @@ class Venue:
     address: str | None = None
     map_url: str | None = None
     phone: str | None = None
+    booking_page: bool = False
+    cancel_hours: int = 2
+    reminder_hours: int = 24
+    early_minutes: int = 120
+    contact_days: int = 30
+    house_email: str | None = None
+    hears_requests: bool = True
+    hears_cancellations: bool = True
+    hears_payments: bool = True
+    slots_only: bool = False
+    names_at_door: str | None = None
 
     @property
     def shows_contacts(self) -> bool:
@@ -400,9 +418,15 @@ _TABLE_COLUMNS = """
 
 def get_venue(reader: Reader) -> Venue:
     """Return the venue. Raises LookupError if the box has none yet."""
+    return reader.keep(_load_venue)
+
+
+def _load_venue(reader: Reader) -> Venue:
     sql = """SELECT id, name, slug, status, reservation_mode, auto_confirm, request_expiry_hours,
                     currency, time_zone, evening_ends_at, policies, address, map_url,
-                    phone
+                    phone, booking_page, cancel_hours, reminder_hours, early_minutes,
+                    contact_days, house_email, hears_requests, hears_cancellations,
+                    hears_payments, slots_only, names_at_door
              FROM venue"""
     venue = reader.one(_venue, sql)
     if venue is None:
@@ -418,19 +442,25 @@ def find_zone(reader: Reader) -> ZoneInfo:
 @lru_cache(maxsize=4)  # each booking and each scan reads the venue, which rarely changes
 def _venue(*row: Any) -> Venue:
     policies = row[10] and json.loads(row[10])
-    return Venue(*(*row[:5], bool(row[5]), *row[6:10], policies, *row[11:]))
+    kinds = [field.type for field in fields(Venue)]
+    pairs = zip(kinds, (*row[:10], policies, *row[11:]), strict=True)
+    values: list[Any] = [bool(value) if kind is bool else value for kind, value in pairs]
+    return Venue(*values)
 
 
 def list_tables(reader: Reader) -> list[Table]:
     """Return all tables, in the venue's order."""
-    rows = reader.rows(f"SELECT {_TABLE_COLUMNS} FROM venue_table ORDER BY position, number")  # noqa: S608
-    return [_table(*row) for row in rows]
+    return list(reader.keep(_load_tables).values())
 
 
 def find_table(reader: Reader, table_id: str) -> Table | None:
     """Return the table with this id, or None."""
-    sql = f"SELECT {_TABLE_COLUMNS} FROM venue_table WHERE id = :id"  # noqa: S608
-    return reader.one(_table, sql, {"id": table_id})
+    return reader.keep(_load_tables).get(table_id)
+
+
+def _load_tables(reader: Reader) -> dict[str, Table]:
+    rows = reader.rows(f"SELECT {_TABLE_COLUMNS} FROM venue_table ORDER BY position, number")  # noqa: S608
+    return {row[0]: _table(*row) for row in rows}
 
 
 def check_seats(table: Table, guests: int, field: str) -> None:
@@ -470,11 +500,15 @@ def list_used_tables(reader: Reader) -> set[str]:
     return {row[0] for row in reader.rows(sql)}
 
 
-def list_slots(reader: Reader, start: str | None = None) -> list[Slot]:
-    """Return the slots in the venue's order: all, or only those that start at `start` (HH:MM)."""
-    sql = """SELECT id, name, start, "end", days_of_week FROM slot
-             WHERE :start IS NULL OR start = :start ORDER BY position, start"""
-    rows = reader.rows(sql, {"start": start})
+def list_slots(reader: Reader) -> list[Slot]:
+    """Return all slots, in the venue's order."""
+    return list(reader.keep(_load_slots))
+
+
+def _load_slots(reader: Reader) -> list[Slot]:
+    rows = reader.rows(
+        'SELECT id, name, start, "end", days_of_week FROM slot ORDER BY position, start'
+    )
     return [Slot(*(*head, _weekdays(days))) for *head, days in rows]
 
 
@@ -489,10 +523,10 @@ def get_offered_slot(reader: Reader, start: str, day: date) -> Slot:
     Raises SlotNotOffered if it is offered on other weekdays only, and SlotUnknown if no slot starts
     then.
     """
-    slot = find_slot(list_slots(reader, start), start, day)
+    slots = list_slots(reader)
+    slot = find_slot(slots, start, day)
     if slot is not None:
         return slot
-    slots = list_slots(reader)
     offered = ", ".join(each.start for each in offered_slots(slots, day)) or "–"
     refusal = SlotNotOffered if any(each.start == start for each in slots) else SlotUnknown
     raise refusal(field="slot", slot=start, date=day.isoformat(), offered=offered)
@@ -505,6 +539,10 @@ def get_slot(reader: Reader, slot_id: str) -> Slot:
 
 def list_closings(reader: Reader) -> list[Closing]:
     """Return all closings, sorted by their first day."""
+    return list(reader.keep(_load_closings))
+
+
+def _load_closings(reader: Reader) -> list[Closing]:
     sql = "SELECT id, first_day, last_day, reason FROM closing_day ORDER BY first_day, last_day, id"
     return [Closing(*row) for row in reader.rows(sql)]
 

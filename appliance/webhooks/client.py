@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import cast
 
 from httptools import HttpParserError, HttpResponseParser
+from msgspec import Struct
 
 from appliance.webhooks.deliveries import Outcome
 from appliance.webhooks.url_policy import (
@@ -197,16 +198,14 @@ class Budgets:
     idle: float = 3.0
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """The body of one request, and the headers specific to it."""
 
     headers: Mapping[str, str]
     body: bytes
 
 
-@dataclass(slots=True)
-class _Attempt:
+class _Attempt(Struct):
     """How far an attempt has come, and the connection that it uses, if any."""
 
     phase: str = GUARD

@@ -6,9 +6,11 @@ asked for it. New ones and replays are due now; `due_at` is when a retry is due.
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from appliance.clock import HOUR_MS
 from appliance.database.connection import Reader, Transaction
@@ -18,8 +20,7 @@ Key = tuple[int, ...]  # a primary key: (delivery seq,), (delivery seq, attempt 
 STATES = ("pending", "delivered", "dead", "cancelled")
 
 
-@dataclass(frozen=True, slots=True)
-class DueDelivery:
+class DueDelivery(Struct, frozen=True):
     """A pending delivery that may be sent now, with its event.
 
     `attempts` counts the charged attempts since creation or the last replay (see `Outcome`).
@@ -49,8 +50,7 @@ def event_id_of(seq: int, event_type: str, reservation_id: str | None, occurred_
     return str(uuid5(NAMESPACE_OID, repr((seq, event_type, reservation_id, occurred_at))))
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """The result of one attempt: the phase in which it ended, a code, and parts of the response.
 
     `code` is `delivered`, `http_<status>`, or the name of a failure such as `timeout`. If `charged`
@@ -72,8 +72,7 @@ class Outcome:
         return self.code == "delivered"
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptRecord:
+class AttemptRecord(Struct, frozen=True):
     """The outcome of an attempt and the new state of its delivery, ready to be written.
 
     `replays` is the delivery's number of replays when the attempt began. `request` is the failed
@@ -188,11 +187,23 @@ def insert_attempts(tx: Transaction, records: Iterable[AttemptRecord]) -> None:
     tx.execute_each(
         """INSERT INTO attempt (delivery_seq, n, at, duration_ms, phase, outcome, http_status,
                remote_address, excerpt, charged, body_sha256)
-           VALUES (:delivery_seq,
-               (SELECT coalesce(max(n), 0) + 1 FROM attempt WHERE delivery_seq = :delivery_seq),
-               :started_at, :duration_ms, :phase, :code, :http_status, :remote_address, :excerpt,
-               :charged, :body_sha256)""",
-        [_values(record) | _values(record.outcome) for record in records],
+           VALUES (?1, (SELECT coalesce(max(n), 0) + 1 FROM attempt WHERE delivery_seq = ?1),
+               ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)""",
+        [
+            (
+                r.delivery_seq,
+                r.started_at,
+                r.duration_ms,
+                o.phase,
+                o.code,
+                o.http_status,
+                o.remote_address,
+                o.excerpt,
+                o.charged,
+                r.body_sha256,
+            )
+            for r, o in ((record, record.outcome) for record in records)
+        ],
     )
 
 
@@ -204,13 +215,13 @@ def update_deliveries(tx: Transaction, records: Iterable[AttemptRecord]) -> None
     """
     tx.execute_each(
         """UPDATE delivery
-           SET state = :state, attempts = :attempts, due_at = :due_at,
-               kind = iif(:state = 'pending', 'retry', kind),
-               finished_at = iif(:state = 'pending', NULL, :due_at)
-           WHERE seq = :delivery_seq
-               AND ((state = 'pending' AND replays = :replays)
-                   OR (state IN ('pending', 'cancelled') AND :state = 'delivered'))""",
-        [_values(record) for record in records],
+           SET state = ?1, attempts = ?2, due_at = ?3,
+               kind = iif(?1 = 'pending', 'retry', kind),
+               finished_at = iif(?1 = 'pending', NULL, ?3)
+           WHERE seq = ?4
+               AND ((state = 'pending' AND replays = ?5)
+                   OR (state IN ('pending', 'cancelled') AND ?1 = 'delivered'))""",
+        [(r.state, r.attempts, r.due_at, r.delivery_seq, r.replays) for r in records],
     )
 
 
@@ -237,11 +248,6 @@ def update_health(tx: Transaction, records: Iterable[AttemptRecord]) -> None:
            WHERE id = :id""",
         list(changes.values()),
     )
-
-
-def _values(record: AttemptRecord | Outcome) -> dict[str, Any]:
-    """Return the fields by name. Faster than `dataclasses.asdict`, which copies each value."""
-    return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 def find_failed_request(reader: Reader, delivery_id: str) -> tuple[int, bytes] | None:

@@ -46,6 +46,7 @@ class EndpointQueue:
         self._next_retry: int | None = 0  # in ms since 1970
         self._has_changed = True  # there may be deliveries to send that were not there before
         self._odd_is_fresh = False
+        self._some_wait = False  # deliveries were skipped for others of their reservation
         self._under_way: dict[int, str | None] = {}  # maps delivery seq to reservation id
         self._secrets: list[tuple[str, int | None]] = []  # (secret, expiry in ms since 1970)
 
@@ -131,7 +132,11 @@ class EndpointQueue:
         deliveries for the same reservations.
         """
         for delivery in rows if limit > 0 else ():
-            if delivery.seq not in self._under_way and not self._is_busy(delivery.reservation_id):
+            if delivery.seq in self._under_way:
+                continue
+            if self._is_busy(delivery.reservation_id):
+                self._some_wait = True
+            else:
                 yield delivery
                 limit -= 1
                 if limit <= 0:
@@ -158,7 +163,8 @@ class EndpointQueue:
     def finish(self, seq: int) -> None:
         """Record that an attempt's outcome was stored or discarded."""
         self._under_way.pop(seq, None)
-        self._has_changed = True  # others may have waited for it
+        self._has_changed |= self._some_wait
+        self._some_wait = False
 
     def request(
         self, delivery: DueDelivery, environment: EnvironmentName, venue_id: str, body: bytes,

@@ -8,6 +8,7 @@ from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
+from msgspec import Struct
 
 from appliance.api_keys import ApiKey
 from appliance.core.errors import (
@@ -28,8 +29,7 @@ _CA_MAX = 64 * 1024
 _NAME_SHOWN = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """A row of `endpoint`. Secrets are encrypted. Instants are in ms since 1970.
 
     The TLS certificate is checked against `ca` (PEM) or `pin` (a certificate's SHA-256) if one is

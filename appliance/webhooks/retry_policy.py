@@ -1,13 +1,13 @@
 """Retry delays: 1 min, 5 min, 30 min, 2 h, 12 h."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 DELAYS_MS = (60_000, 300_000, 1_800_000, 7_200_000, 43_200_000)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """A delivery's new state, number of charged attempts, and ms until the next attempt."""
 
     state: str

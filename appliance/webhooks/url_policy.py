@@ -14,6 +14,8 @@ from functools import lru_cache, partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from appliance.core.errors import (
     InvalidWebhookUrl,
     OperatorError,
@@ -175,8 +177,7 @@ _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
-@dataclass(frozen=True, slots=True)
-class TargetUrl:
+class TargetUrl(Struct, frozen=True):
     """A parsed URL. `target` is the path with the query.
 
     `address` is set if the host is an IP address.

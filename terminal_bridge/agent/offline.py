@@ -7,11 +7,11 @@ arrived.
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from appliance.clock import MINUTE_MS, ZoneDatabase, parse_instant
 from appliance.core.i18n import load_languages
@@ -174,7 +174,7 @@ def _decision(
         first = context.snapshot.entries.get(guest.id) if context.snapshot and guest else None
         if first is not None:
             at = datetime.fromtimestamp(first.at / 1000, context.zones.zone(identity.time_zone))
-            first = msgspec.structs.replace(first, clock=at.strftime("%H:%M"))
+            first = replace(first, clock=at.strftime("%H:%M"))
         sentence = phrase(Verdict(result, seen, admitted, first), identity.language).staff
     table, party = (seen.table_name, f"{seen.arrived}/{seen.guests}") if seen else ("", "")
     answer = Answer(COLOURS.get(result, "amber"), result, table, party, sentence)
@@ -216,14 +216,15 @@ def read_snapshot(signed: dict[str, Any], identity: Identity) -> Snapshot | None
 
 def _reservation(listed: dict[str, Any], content: dict[str, Any]) -> Reservation:
     """Convert an entry of the snapshot `content` to a reservation. Missing fields are None."""
-    missing: dict[str, Any] = dict.fromkeys(Reservation.__slots__)
+    missing: dict[str, Any] = dict.fromkeys(Reservation.__struct_fields__)
     start = listed["slot"]
     slot = Slot("", "", start, start, ()) if start else None
     return Reservation(**missing | {
         "id": listed["reservationId"], "status": listed["state"],
         "table_id": "", "table_number": "", "table_name": listed["table"],
         "date": content["evening"], "slot": start, "guests": int(listed["guests"]),
-        "customer_name": listed["firstName"], "access_code": listed["accessCode"],
+        "customer_name": listed["firstName"], "names_at_door": "whole",
+        "access_code": listed["accessCode"],
         "pass_id": bytes.fromhex(listed["passId"]), "generation": int(listed["generation"]),
         "arrived": int(listed["arrived"]), "starts": interval(slot, content["eveningEndsAt"])[0],
     })  # fmt: skip

@@ -80,7 +80,7 @@ async def authenticate(request: web.Request, role: str = "scan") -> Terminal:
 def identify(request: web.Request, environment: Environment, role: str = "scan") -> Terminal:
     """Return the terminal of `environment` that sent `request`. Raises as `authenticate` does."""
     token = _read_token(request, environment)
-    terminal = environment.database.peek(find_by_token, hash_token(token)) if token else None
+    terminal = environment.database.look_up(find_by_token, hash_token(token)) if token else None
     if terminal is None:
         raise TerminalNotPaired
     if terminal.revoked_at is not None:
@@ -215,9 +215,7 @@ async def decide_code(
 
 
 async def _decide(environment: Environment, terminal: Terminal, scanned: Scan) -> _Json:
-    decided = await environment.database.write(
-        check_in, terminal, scanned, environment.settings.door.early_minutes
-    )
+    decided = await environment.database.write(check_in, terminal, scanned)
     return verdict_of(decided, scanned.id, terminal, simulated=scanned.simulate)
 
 
@@ -415,7 +413,7 @@ def _seen(seen: Seen | None, current: Mapping[str, Reservation]) -> _Json | None
     return {
         "id": seen.id,
         "accessCode": now.access_code if now else None,
-        "customerFirstName": now.customer_given_name if now else None,
+        "customerFirstName": now.door_name if now else None,
         "table": {"id": seen.table_id, "name": seen.table_name},
         "date": seen.date,
         "slot": seen.slot,

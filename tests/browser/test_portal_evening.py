@@ -186,6 +186,25 @@ async def test_a_party_becomes_late_by_itself_and_the_late_ones_are_picked_out(p
     assert portal.complaints == []
 
 
+async def test_the_pass_is_there_after_saving_and_is_copied_with_a_click(portal):
+    host = await at_the_board(portal)
+    await host.tap(free("T2"))
+    await host.page.wait_for_selector("#drawer [name=customer_name]:focus")
+    await host.type("Salma")
+    await host.press("Tab")
+    await host.type("0612345678")
+    await host.press("Enter")
+    await host.page.wait_for_selector(".pass-card img")
+    await host.page.wait_for_function("document.querySelector('.pass-card img').naturalWidth > 100")
+    assert await violations(host.page) == []
+
+    await host.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await host.page.click("[data-copy='#pass-link']")
+    copied = await host.page.evaluate("navigator.clipboard.readText()")
+    assert "/access/" in copied
+    assert portal.complaints == []
+
+
 async def test_left_and_its_undo_need_no_mouse(portal):
     salma = await portal.box.guest(slot="19:30", arrived=2, checked_in_at=1)
     host = await at_the_board(portal)

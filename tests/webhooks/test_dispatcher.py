@@ -1,9 +1,9 @@
 """From a commit to a recorded attempt, over real sockets."""
 
 import asyncio
-from dataclasses import replace
 
 import stripe
+from msgspec.structs import replace
 
 from appliance.webhooks.client import Budgets
 from appliance.webhooks.deliveries import DueDelivery

@@ -1,11 +1,11 @@
 """The body of an event: the members of interface, section 2.9, and names that break parsers."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import stripe
+from msgspec.structs import replace
 
 from appliance.clock import HOUR_MS
 from appliance.outbox import EVENT_TYPES
@@ -23,7 +23,7 @@ DELIVERY = DueDelivery(1, "d1", 0, "reservation.created", "r1", 1_795_287_600_12
 
 
 def a_reservation(**changes):
-    values = dict.fromkeys(Reservation.__dataclass_fields__) | {
+    values = dict.fromkeys(Reservation.__struct_fields__) | {
         "id": "r1", "access_code": "SVC-7K2M", "status": "confirmed", "source": "partner",
         "table_id": "t1", "table_name": "Terrasse 1", "date": "2026-11-21", "slot": "19:30",
         "starts": 1170, "ends": 1320, "guests": 4, "customer_name": "Salma Idrissi",

@@ -79,7 +79,7 @@ class Gate:
         if match and match.group(2) != self._environment.name:
             raise OtherEnvironment
         database = self._environment.database
-        key = match and database.peek(find_key_by_hash, hash_token(match.group(1)))
+        key = match and database.look_up(find_key_by_hash, hash_token(match.group(1)))
         if key is None:
             raise Unauthorized
         if key.is_revoked(database.clock.now()):

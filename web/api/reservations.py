@@ -3,10 +3,10 @@
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from aiohttp import web
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from appliance.api_keys import ApiKey
 from appliance.clock import format_instant, optional_instant

@@ -103,7 +103,7 @@ def find_living_session(request: web.Request, live: Environment) -> Session | No
     secret = session_secret(request)
     if secret is None:
         return None
-    session = live.database.peek(find_session, hash_token(secret))
+    session = live.database.look_up(find_session, hash_token(secret))
     if session is None or session.is_over(live.database.clock.now()):
         return None
     return session

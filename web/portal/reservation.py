@@ -4,7 +4,7 @@ import json
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from aiohttp import web
 
@@ -19,19 +19,24 @@ from appliance.privacy import export_guests
 from appliance.reservations.change import (
     amend_reservation,
     as_seen,
+    cancel,
+    decline,
     mark_late,
     move_to_table,
     reissue_pass,
+    send_pass,
 )
 from appliance.reservations.holds import get_seat, is_held
 from appliance.reservations.model import (
+    Reservation,
     evening_is_over,
     has_started,
     is_awaited,
     minutes_late,
+    start_date,
 )
 from appliance.reservations.payments import AMOUNT_MAX, record_payment, void_payment
-from appliance.reservations.request import parse_uuid
+from appliance.reservations.request import check_customer, parse_uuid, read_contacts
 from appliance.reservations.rows import (
     count_other_bodies,
     find_erasure_request,
@@ -42,7 +47,7 @@ from appliance.reservations.rows import (
     sum_payments,
 )
 from appliance.staff.audit_log import record_audit
-from appliance.venue.model import find_tonight, get_venue, is_slot, list_tables
+from appliance.venue.model import Venue, find_tonight, get_venue, is_slot, list_tables
 from web.portal.cookies import LIVE
 from web.portal.forms import FORM, Form
 from web.portal.guard import actor_of, id_of, staff_of, write_as_staff
@@ -64,9 +69,11 @@ from web.portal.responses import (
     portal_page,
     see_other,
 )
+from web.rendering import LANGUAGES
 
 Act = Callable[[web.Request, Form], Awaitable[object]]
 _PAYMENT_METHODS = ("cash", "card", "transfer", "other")
+_WORDS_MAX = 300
 _OPEN = frozenset({"requested", "pending", "partial", "confirmed"})
 
 
@@ -94,6 +101,7 @@ async def _show(request: web.Request, reservation_id: str) -> web.Response:
         "isolate": isolate,
         "statuses": STATUS_WORDS,
         "clock": clock_formatter(request),
+        "guest_pass": _offer_pass(request, detail["reservation"], detail["venue"]),
         "token": environment.database.tokens.new_link_secret(),
         "rejected": request.path.rpartition("/")[2] if REFUSED in request else "",
         # Staff may send the form again with a reason or a confirmation.
@@ -103,6 +111,27 @@ async def _show(request: web.Request, reservation_id: str) -> web.Response:
     }
     template = f"portal/reservations/{'drawer' if is_part else 'detail'}.html"
     return portal_page(request, template, values)
+
+
+def _offer_pass(request: web.Request, reservation: Reservation, venue: Venue) -> dict[str, Any]:
+    """Return how the guest can be given the pass: its link, its picture and WhatsApp messages."""
+    environment = request[ENVIRONMENT]
+    token = environment.keyring.access_token(reservation.id)
+    link = environment.links.access(token)
+    language = request.config_dict[LANGUAGES].get(reservation.language or "fr")
+    message = language.plain(
+        "%(venue)s: here is your pass for %(day)s. %(link)s",
+        venue=venue.name, day=language.long_date(start_date(reservation)), link=link,
+    )  # fmt: skip
+    numbers = [number.removeprefix("+") for number in reservation.phone_numbers]
+    text = quote(message, safe="")
+    return {
+        "link": link,
+        "picture": f"{environment.prefix}/access/{token}/pass.png",
+        "messages": [f"https://wa.me/{number}?text={text}" for number in numbers or [""]],
+        # After a contact was added, the pass is offered again.
+        "is_offered": request.method == "POST" and request.path.endswith(("/amend", "/send-pass")),
+    }
 
 
 def _read(reader: Reader, reservation_id: str) -> dict[str, Any]:
@@ -178,7 +207,6 @@ async def seat(request: web.Request, form: Form) -> web.StreamResponse:
             slot if is_slot(slot) else None,
             form.integer("guests", 1, GUESTS_MAX),
             form_id=form.text("token", 64),
-            early_minutes=environment.settings.door.early_minutes,
             over_capacity=confirms_guests(form),
         )
     except ApiError as refusal:
@@ -208,6 +236,31 @@ async def move(request: web.Request, form: Form) -> None:
 async def late(request: web.Request, form: Form) -> None:
     """`POST …/late`: mark the guests as late, or remove the mark."""
     await _run_action(request, mark_late, late=form.checked("late"))
+
+
+@_form
+async def cancel_one(request: web.Request, form: Form) -> None:
+    """`POST …/cancel`: cancel the reservation, and tell the guest if `tell` is ticked."""
+    await _run_action(request, cancel, notify=form.checked("tell"), words=_read_words(form))
+
+
+@_form
+async def decline_one(request: web.Request, form: Form) -> None:
+    """`POST …/decline`: decline the request, and tell the guest if `tell` is ticked."""
+    await _run_action(request, decline, notify=form.checked("tell"), words=_read_words(form))
+
+
+def _read_words(form: Form) -> str | None:
+    """Return the line from the house that the email to the guest quotes, or None."""
+    return form.text("words", _WORDS_MAX) or None
+
+
+@_form
+async def send_pass_to(request: web.Request, form: Form) -> None:
+    """`POST …/send-pass`: email the guest their pass. The address may be new."""
+    email, _ = read_contacts(form.needed("email", "please give an email address."), "")
+    check_customer(None, email, None, "")
+    await _run_action(request, send_pass, email)
 
 
 @_form
@@ -249,7 +302,6 @@ async def check_in_one(request: web.Request, form: Form) -> None:
         form.text("token", 64) or environment.database.tokens.new_link_secret(),
         arrivals=form.integer("arrivals", 1, 255) if form.text("arrivals") else None,
         reason=form.text("reason") or None,
-        early_minutes=environment.settings.door.early_minutes,
     )
     verdict = decided.verdict
     if COLOURS[verdict.result] != "green" and not verdict.admitted:

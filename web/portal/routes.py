@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from appliance.privacy import erase_guest
-from appliance.reservations.change import accept, cancel, decline
+from appliance.reservations.change import accept
 from appliance.reservations.leave import leave, mark_no_show, take_back
 from appliance.staff.accounts import disable_staff, enable_staff, end_sessions, unlock
 from web.portal import (
@@ -63,10 +63,11 @@ _ROUTES: tuple[PortalRoute, ...] = (
     _post(f"{_RESERVATION}/left", "host", reservation.form_without_fields(leave)),
     _post(f"{_RESERVATION}/no-show", "host", reservation.form_without_fields(mark_no_show)),
     _post(f"{_RESERVATION}/take-back", "host", reservation.form_without_fields(take_back)),
+    _post(f"{_RESERVATION}/send-pass", "host", reservation.send_pass_to),
     _post(f"{_RESERVATION}/new-code", "host", reservation.new_code),
-    _post(f"{_RESERVATION}/cancel", "host", reservation.form_without_fields(cancel)),
+    _post(f"{_RESERVATION}/cancel", "host", reservation.cancel_one),
     _post(f"{_RESERVATION}/accept", "host", reservation.form_without_fields(accept)),
-    _post(f"{_RESERVATION}/decline", "host", reservation.form_without_fields(decline)),
+    _post(f"{_RESERVATION}/decline", "host", reservation.decline_one),
     _post(f"{_RESERVATION}/payment", "host", reservation.pay),
     _post(f"{_RESERVATION}/void", "host", reservation.void),
     # Erases the guest's data (law 09-08). The reservation itself remains and keeps its table.
@@ -154,14 +155,12 @@ _ROUTES: tuple[PortalRoute, ...] = (
     _post_live("/portal/box/clock", "owner", box.confirm),
     _post_live("/portal/box/mail", "owner", box.save_mail),
     _post_live("/portal/box/recovery-kit", "owner", box.show_recovery_kit),
-    _post_live("/portal/box/settings", "owner", box.save_settings),
     _get_live("/portal/box/address", "owner", address.show_address),
     _post_live("/portal/box/address/test", "owner", address.check_address),
     _post_live("/portal/box/address/relay", "owner", address.join),
     _post_live("/portal/box/address/forward", "owner", address.forward),
     _post_live("/portal/box/address/proxy", "owner", address.use_proxy),
     _post_live("/portal/box/test-letter", "manager", box.send_test_email),
-    _post_live("/portal/box/restart", "owner", box.restart),
     _post_live("/portal/box/setup-done", "owner", box.close_first_run),
 )
 _PAGES = {route.path: route.handler for route in _ROUTES if route.method == "GET"}

@@ -14,6 +14,8 @@ from appliance.database import connection as waiting
 from appliance.database import database as writer_module
 from appliance.database.connection import Reader, Transaction, check_engine, open_connection
 from appliance.database.database import Database
+from appliance.database.integrity import session
+from appliance.venue.model import list_closings
 
 
 def note(tx: Transaction, name: str) -> str:
@@ -69,9 +71,7 @@ async def test_a_lone_action_is_committed_in_the_loop_only_while_the_disk_is_fas
         lambda: bool(threads.append(threading.current_thread().name))
     )
     monkeypatch.setattr(writer_module, "_FAST_SECONDS", math.inf)
-    for number in range(writer_module._FAST_COMMITS + 1):
-        await database.write(note, f"{number}")
-    assert threads[:-1] == ["writer"] * writer_module._FAST_COMMITS
+    await database.write(note, "Fast")
     assert threads[-1] == threading.main_thread().name
 
     await asyncio.gather(*(database.write(note, name) for name in ("Left", "Right")))
@@ -79,8 +79,38 @@ async def test_a_lone_action_is_committed_in_the_loop_only_while_the_disk_is_fas
 
     monkeypatch.setattr(writer_module, "_FAST_SECONDS", 0.0)
     await database.write(note, "Slow")
-    await database.write(note, "Slower")
-    assert threads[-2:] == [threading.main_thread().name, "writer"]
+    assert threads[-1] == "writer"
+
+
+def close_first_day(tx: Transaction, day: str, *, fails: bool = False) -> list[str]:
+    """Add a closing day, and return all closing days as this transaction sees them."""
+    list_closings(tx)
+    values = {"id": tx.new_id(), "first_day": day, "last_day": day, "reason": ""}
+    tx.insert("closing_day", values)
+    seen = [closing.first for closing in list_closings(tx)]
+    if fails:
+        raise TableTaken
+    return seen
+
+
+async def test_what_transactions_keep_of_the_venue_follows_every_change(database: Database):
+    async def closed() -> list[str]:
+        return await database.write(lambda tx: [each.first for each in list_closings(tx)])
+
+    assert await database.write(close_first_day, "2026-12-01") == ["2026-12-01"]
+    assert await closed() == ["2026-12-01"]
+
+    for others in ([], [closed()]):  # alone, and in a batch
+        refused = database.write(close_first_day, "2026-12-02", fails=True)
+        with pytest.raises(TableTaken):
+            await asyncio.gather(*others, refused)
+        assert await closed() == ["2026-12-01"]
+
+    with session(database.path, database.clock, database.tokens, database.zones) as tx:
+        close_first_day(tx, "2026-12-03")
+    assert await closed() == ["2026-12-01", "2026-12-03"]
+    await database.write(lambda tx: tx.execute("DELETE FROM closing_day"))
+    assert await closed() == []
 
 
 async def test_a_full_queue_is_refused_at_once(database: Database, monkeypatch):
@@ -185,23 +215,6 @@ async def test_what_waits_when_the_box_stops_is_finished_first(database: Databas
     await database.close()
 
     assert len(await asyncio.gather(*writes)) == 100
-
-
-async def test_a_listener_that_fails_keeps_a_notice_from_no_other(database: Database, caplog):
-    def stumble(notices: object) -> None:
-        raise ValueError(notices)
-
-    heard: list[object] = []
-    database.on_commit(stumble)
-    database.on_commit(heard.extend)
-
-    await database.write(note, "Salma Idrissi")
-    database.look_for_changes()
-
-    assert heard[0] == "Salma Idrissi"
-    assert len(heard) == 2
-    assert "ValueError" in caplog.text
-    assert "Salma" not in caplog.text
 
 
 def test_beside_another_process_a_free_moment_is_looked_for_every_two_milliseconds(

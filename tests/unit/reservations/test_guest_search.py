@@ -1,6 +1,5 @@
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from appliance.core.text import western_digits
 from appliance.reservations.search import asks_phone, fits, is_name, search, search_by_name
