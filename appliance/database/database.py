@@ -83,7 +83,7 @@ class Writer:
         self._shut = False
         self._broken = False
         self._failing = False
-        self._kept: dict[Any, Any] = {}  # what transactions keep (see Reader.keep)
+        self._kept: dict[str, Any] = {}  # what transactions keep (see Reader.keep)
         self._version = 0  # of the file, when this connection last changed or read it
         self._commit_seconds = 1.0  # a moving average of the time that a commit takes
         self._idle: asyncio.Event | None = None
