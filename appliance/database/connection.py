@@ -190,10 +190,14 @@ def _changed_tables(sql: str) -> list[str]:
 class Reader:
     """Gives a query access to the clock, the time zones, and a snapshot of the committed data."""
 
-    __slots__ = ("_clock", "connection", "zones")
+    __slots__ = ("_clock", "_kept", "connection", "zones")
 
-    def __init__(self, connection: apsw.Connection, clock: Clock, zones: ZoneDatabase) -> None:
+    def __init__(
+        self, connection: apsw.Connection, clock: Clock, zones: ZoneDatabase,
+        kept: dict[str, Any] | None = None,
+    ) -> None:  # fmt: skip
         self.connection = connection
+        self._kept = kept
         self.zones = zones
         self._clock = clock
 
@@ -215,13 +219,18 @@ class Reader:
         found = self.row(sql, parameters)
         return None if found is None else found[0]
 
-    def keep(self, table: str, load: Callable[["Reader"], T]) -> T:  # noqa: ARG002 - see below
-        """Return `load(reader)`, which in the writer's transactions is kept while it holds.
+    def keep(self, table: str, load: Callable[["Reader"], T]) -> T:
+        """Return `load(reader)`, which the writing connection keeps until the table changes.
 
         `load` must read nothing but `table`, which must be one of KEPT_TABLES and kept in one form.
         Its result must not be changed.
         """
-        return load(self)
+        if self._kept is None:
+            return load(self)
+        if table not in self._kept:
+            self._kept[table] = load(self)
+        value: T = self._kept[table]
+        return value
 
     def one(
         self, kind: Callable[..., T], sql: str, parameters: Mapping[str, Any] = _NOTHING
@@ -238,14 +247,13 @@ class Transaction(Reader):
     After the commit, `notices` are passed to the database's listeners.
     """
 
-    __slots__ = ("_has_savepoint", "_kept", "_now", "_wants_savepoint", "notices", "tokens")
+    __slots__ = ("_has_savepoint", "_now", "_wants_savepoint", "notices", "tokens")
 
     def __init__(
         self, connection: apsw.Connection, clock: Clock, zones: ZoneDatabase, tokens: Tokens
     ) -> None:
         super().__init__(connection, clock, zones)
         self._wants_savepoint = self._has_savepoint = False
-        self._kept: dict[str, Any] | None = None
         self._now = clock.now()
         self.tokens = tokens
         self.notices: list[object] = []
@@ -254,15 +262,6 @@ class Transaction(Reader):
     def now(self) -> int:
         """The time at which the transaction started, in ms since 1970."""
         return self._now
-
-    def keep(self, table: str, load: Callable[[Reader], T]) -> T:
-        """Return what an earlier transaction loaded, if nothing has changed it since."""
-        if self._kept is None:
-            return load(self)
-        if table not in self._kept:
-            self._kept[table] = load(self)
-        value: T = self._kept[table]
-        return value
 
     def execute(self, sql: str, parameters: Mapping[str, Any] = _NOTHING) -> int:
         """Run a statement. Returns the number of rows it changed."""
