@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import MutableMapping
+from pathlib import Path
 
 
 def restore_environment(environ: MutableMapping[str, str]) -> None:
@@ -18,8 +19,21 @@ def restore_environment(environ: MutableMapping[str, str]) -> None:
         environ["LD_LIBRARY_PATH"] = environ.pop("LD_LIBRARY_PATH_ORIG")
 
 
+def open_to_all(folder: Path) -> None:
+    """Let all users read the program. The one file unpacks itself for its user alone.
+
+    A command that root runs continues as the owner of the data directory.
+    """
+    for path in (folder, *folder.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o755)
+
+
 if __name__ == "__main__":
     restore_environment(os.environ)
+    unpacked = Path(__file__).parent
+    if os.geteuid() == 0 and unpacked.name != "_internal":  # not yet installed
+        open_to_all(unpacked)
     from appliance.backup import copy_process
 
     if sys.argv[1:] == [copy_process.ARGUMENT]:

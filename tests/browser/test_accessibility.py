@@ -12,9 +12,9 @@ from datetime import date
 import pytest
 import zxingcpp
 
-from appliance.alerts import Alert, put_alert
 from appliance.core.settings import MailSettings
 from appliance.core.tokens import hash_token
+from appliance.doctor.observations import RELAY_AWAY, observe
 from appliance.door.terminals import offer_pairing
 from appliance.email.rendering import EMAIL_KINDS, Composer, read_contents
 from appliance.outbox import announce
@@ -29,7 +29,7 @@ from tests.browser.films import film
 from tests.browser.guest_look import a_guests_page, picture
 from tests.browser.keyboard import is_within
 from tests.builders import a_key
-from tests.conftest import with_settings
+from tests.conftest import set_rules, with_settings
 from tests.unit.arrivals import add_reservation
 from tests.unit.email import conftest as mail
 from web.portal.routes import PORTAL_ROUTES
@@ -51,7 +51,7 @@ ROOMS = (
     "door", "door/log", "door/keys", "integrations", "integrations/keys/new",
     "integrations/endpoints/new", "integrations/deliveries", "integrations/replay",
     "integrations/warnings", "people", "people/log", "account", "box",
-    "box?tab=settings", "box?tab=backups", "box?tab=mail&provider=gmail", "box?tab=version",
+    "box?tab=backups", "box?tab=mail&provider=gmail", "box?tab=version",
     "box/address",
 )  # fmt: skip
 # What a GET answers that is no page: parts, feeds, downloads and redirects
@@ -98,7 +98,12 @@ STATUS = {"requested": "requested", "declined": "declined", "cancelled": "cancel
 
 @pytest.fixture
 def settings():
-    return with_settings(booking={"enabled": True, "hourly_for_address": 100})
+    return with_settings(booking={"hourly_for_address": 100})
+
+
+@browser_fixture(autouse=True)
+async def booking_page(box):
+    await set_rules(box.live, booking_page=1)
 
 
 class Findings(dict):
@@ -122,7 +127,7 @@ class Findings(dict):
 
 async def fill(box):
     """Fill the box with one of everything. Return the paths of its pages, and a reservation."""
-    environment, now = box.environment, box.clock.now()
+    environment = box.environment
     asked = await box.guest(slot="19:30", vip=1, status="requested", notes="Gâteau à 23 h")
     await box.guest(slot=None, table="T2", arrived=1, customer_name=LONG, body_mismatches=1)
     late = await box.guest(slot="22:00", table="T3", late_at=1, status="pending", source="partner")
@@ -133,7 +138,7 @@ async def fill(box):
         "https://pos.partner.example/hooks/venuebox/riad-atlas/7f3c9b21", ("reservation.created",),
     )  # fmt: skip
     await environment.database.write(announce, "reservation.created", asked.id)
-    await environment.database.write(put_alert, Alert("mail_settings", "", now, "none"))
+    await environment.database.write(observe, RELAY_AWAY, "relay.example")
     await a_key(environment)
     await environment.database.write(begin_setup, closed=False)
     await environment.database.write(

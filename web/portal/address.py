@@ -11,20 +11,20 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from appliance.alerts import list_alerts
 from appliance.box import Box
 from appliance.core.data_directory import wake_box
 from appliance.core.errors import OperatorError, field_invalid
 from appliance.core.files import atomic_write
 from appliance.core.ssh import ensure_key
 from appliance.database.connection import Reader
-from appliance.doctor.check import Sentence, describe
+from appliance.doctor.check import Sentence, describe_acme, describe_seen
+from appliance.doctor.observations import list_observations
 from appliance.relay import Relay
 from appliance.staff.audit_log import record_audit
-from appliance.tls.acme import REQUESTED, read_plan
-from web.portal.box import save_changes, saved_settings, steps_of, text_of, waits_for_restart
-from web.portal.box_jobs import OUTSIDE
-from web.portal.cookies import BOX, LIVE, RESTART
+from appliance.tls.acme import REQUESTED, Plan, read_plan
+from web.monitoring import OUTSIDE
+from web.portal.box import save_changes, steps_of, text_of
+from web.portal.cookies import BOX, LIVE
 from web.portal.forms import Form
 from web.portal.guard import actor_of
 from web.portal.responses import Declined, language_of, portal_page, see_other
@@ -33,8 +33,6 @@ from web.relay.commands import NotJoined, join_relay
 _PAGE = "/box/address"
 _LETS_ENCRYPT = "https://acme-v02.api.letsencrypt.org/directory"
 _LINE_MAX = 1000
-# Beginnings of the names of alerts that say why guests outside do not reach the box.
-_WHY_UNREACHED = ("relay_", "acme_")
 _ADDRESSES_MAX = 500
 
 
@@ -44,7 +42,7 @@ async def show_address(request: web.Request) -> web.Response:
     The choices are a relay, a port forward and a proxy. The page marks the one that is in use.
     """
     box, outside = request.app[BOX], request.app[OUTSIDE]
-    settings = saved_settings(request)
+    settings = box.settings
     root = box.directory.root
     values = {
         "settings": settings.server,
@@ -52,14 +50,15 @@ async def show_address(request: web.Request) -> web.Response:
         "obtains": bool(settings.acme.directory),
         "relay": await asyncio.to_thread(_read_relay, root),
         "key": await asyncio.to_thread(_find_key, root),
-        "troubles": await request[LIVE].database.read(_find_troubles),
+        "troubles": await request[LIVE].database.read(
+            _find_troubles, await asyncio.to_thread(read_plan, root / "tls", box.settings)
+        ),
         "ports": box.settings.server,
         "host": _host_of(box.live.links.address),
         "outside": outside.latest,
         "can_test": bool(outside.url),
         "said": lambda sentence: text_of(sentence, language_of(request)),
-        "waits": waits_for_restart(request),
-        "may_restart": RESTART in request.app,
+        "may_change": box.save_settings is not None,
         "steps": await steps_of(request),
     }
     return portal_page(request, "portal/box/address.html", values)
@@ -92,7 +91,7 @@ def _retry_certificate(box: Box) -> None:
 async def join(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/address/relay`: join a relay with the line that its operator sent.
 
-    The box connects to the relay at once. The new address and certificate apply after a restart.
+    The box connects to the relay at once, and orders a certificate for the new address.
     """
     _ = language_of(request).gettext
     try:
@@ -126,10 +125,10 @@ async def use_proxy(request: web.Request, form: Form) -> web.StreamResponse:
 
 async def _save(request: web.Request, form: Form, changes: Mapping[str, str]) -> web.StreamResponse:
     """Save the address, and turn on certificates by ACME if the owner agrees to the terms."""
-    saved = saved_settings(request)
+    acme = request.app[BOX].settings.acme
     more: dict[str, str | bool] = {}
     if form.checked("agree"):
-        directory = saved.acme.directory or _LETS_ENCRYPT
+        directory = acme.directory or _LETS_ENCRYPT
         more = {"acme.directory": directory, "acme.agree_terms": True}
     return await save_changes(request, {**changes, **more}, _PAGE)
 
@@ -152,14 +151,14 @@ def _find_key(root: Path) -> str:
 def _read_relay(root: Path) -> Relay | None:
     try:
         return Relay.load(root)
-    except OperatorError:  # an alert reports this error
+    except OperatorError:  # a check reports this error
         return None
 
 
-def _find_troubles(reader: Reader) -> list[Sentence]:
+def _find_troubles(reader: Reader, plan: Plan) -> list[Sentence]:
     """Return why guests outside may not reach the box, as far as the box has found out."""
-    found = [each for each in list_alerts(reader) if each.name.startswith(_WHY_UNREACHED)]
-    return [describe(each) for each in found]
+    seen = list_observations(reader, "relay_")
+    return [*map(describe_seen, seen), *([describe_acme(plan.state)] if plan.state.reason else [])]
 
 
 def _authority(directory: str) -> str:

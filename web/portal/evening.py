@@ -10,9 +10,8 @@ from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
-from appliance.alerts import list_alerts
+from appliance.core.i18n import isolate
 from appliance.database.connection import Reader
-from appliance.doctor.check import describe
 from appliance.door.live_feed import Change, Listener
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT
@@ -37,6 +36,7 @@ from appliance.venue.model import (
     overlap,
 )
 from terminal_bridge.api.live_feed import Channel
+from web.monitoring import EXAMINER
 from web.portal.box import text_of
 from web.portal.cookies import BOX, SESSION
 from web.portal.forms import date_parameter
@@ -133,6 +133,13 @@ def _read_board(
             if (tables is None or table.id in tables) and (table.bookable or by_table[table.id])
         ],
         "waiting": [r for r in expected if r.status in {"requested", "pending", "partial"}],
+        "news": [
+            r
+            for r in booked
+            if r.cancelled_by in {"guest", "partner"}
+            and reader.now - (r.cancelled_at or 0) < _NEWS_MS
+        ],
+        "news_ms": _NEWS_MS,
         "requests": count_requests(reader, tonight.isoformat()),
         "totals": count_evening(reader, chosen.isoformat()),
         "venue": venue.name,
@@ -206,6 +213,7 @@ def _time(minute: int) -> str:
     return f"{minute // 60 % 24:02d}:{minute % 60:02d}"
 
 
+_NEWS_MS = 10 * 60_000  # how long the board says who cancelled
 _ROWS_MAX = 60
 
 
@@ -240,16 +248,17 @@ async def _page(
     days_away = (board["day"] - board["tonight"]).days
     problems = []
     if environment.name == "live" and request[SESSION].person.may("manager"):
-        alerts = await environment.database.read(list_alerts)
-        problems = [text_of(describe(alert), language) for alert in alerts]
+        checks = request.app[EXAMINER].checks
+        problems = [text_of(each.finding, language) for each in checks if each.status == "fail"]
     values = {
         **page_values(request),
         "board": board,
-        "problems": list(dict.fromkeys(problems)),
-        "is_full": environment.database.is_full,  # this cannot be stored as an alert
+        "problems": problems,
+        "is_full": environment.database.is_full,
         "title": near.get(days_away) or language.short_date(board["day"]),
         "sees_guests": request[SESSION].person.may("host"),
         "clock": clock_formatter(request),
+        "isolate": isolate,
     }
     # A large board takes tens of milliseconds to render. Use a thread so that scans are not
     # delayed.
