@@ -31,7 +31,7 @@ def announce(tx: Transaction, event_type: str, reservation_id: str | None) -> No
     `reservation_id` is None for `venue.updated`. After the commit, a `DeliveriesQueued` notice
     wakes the dispatcher, which sends the event.
     """
-    endpoints = tx.keep(_load_endpoints)
+    endpoints = tx.keep("endpoint", _load_endpoints)
     subscribed = [id_ for id_, event_types in endpoints if event_type in event_types]
     queue_event(tx, event_type, reservation_id, subscribed)
 
