@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 
 from aiohttp import web
 
 from appliance.box import Box, heartbeat_job
 from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import Unavailable
 from appliance.doctor.outside import OutsideWatch
 from appliance.email.worker import EmailWorker
 from appliance.environment import own_version
@@ -50,6 +52,7 @@ from web.portal.outbox import OUTBOX_ROUTES
 from web.portal.routes import PORTAL_ROUTES
 from web.portal.sign_in import public_portal_routes
 from web.portal.update import RELEASES, ReleaseWatch
+from web.portal.venue import follow_live_venue
 from web.public_pages import CERTIFICATES, PUBLIC_ROUTES
 from web.rendering import STATIC_ROUTES, prepare_pages
 from web.routes import GUEST_ROUTES, PARTNER_ROUTE_TABLE
@@ -208,6 +211,8 @@ def _background(
         jobs.append(BackupCopies(box).job)
 
     async def run(app: web.Application) -> AsyncIterator[None]:
+        with suppress(Unavailable):  # the disk may be full
+            await follow_live_venue(box)
         for services, erasure in zip(served, erasures, strict=True):
             # A restored backup may contain guests' data that was erased after the backup was made.
             # Erase this data again before anything is sent.
