@@ -24,7 +24,7 @@ from appliance.core.errors import (
 )
 from appliance.database.connection import Transaction
 from appliance.outbox import announce
-from appliance.reservations.email_queue import email_guest
+from appliance.reservations.email_queue import email_guest, tell_house
 from appliance.reservations.holds import (
     Place,
     check_place,
@@ -179,6 +179,8 @@ def cancel(
         email_guest(
             tx, reservation_id, "cancelled", by_guest=actor == "guest", words=words
         )  # fmt: skip
+    if by != "venue":
+        tell_house(tx, reservation_id, "house_cancelled")
     return Cancelled(get_reservation(tx, reservation_id), already=False)
 
 

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from itertools import combinations
@@ -106,6 +106,12 @@ class Venue:
     reminder_hours: int = 24
     early_minutes: int = 120
     contact_days: int = 30
+    house_email: str | None = None
+    hears_requests: bool = True
+    hears_cancellations: bool = True
+    hears_payments: bool = True
+    slots_only: bool = False
+    names_at_door: str | None = None
 
     @property
     def shows_contacts(self) -> bool:
@@ -419,7 +425,8 @@ def _load_venue(reader: Reader) -> Venue:
     sql = """SELECT id, name, slug, status, reservation_mode, auto_confirm, request_expiry_hours,
                     currency, time_zone, evening_ends_at, policies, address, map_url,
                     phone, booking_page, cancel_hours, reminder_hours, early_minutes,
-                    contact_days
+                    contact_days, house_email, hears_requests, hears_cancellations,
+                    hears_payments, slots_only, names_at_door
              FROM venue"""
     venue = reader.one(_venue, sql)
     if venue is None:
@@ -435,9 +442,10 @@ def find_zone(reader: Reader) -> ZoneInfo:
 @lru_cache(maxsize=4)  # each booking and each scan reads the venue, which rarely changes
 def _venue(*row: Any) -> Venue:
     policies = row[10] and json.loads(row[10])
-    return Venue(
-        *(*row[:5], bool(row[5]), *row[6:10], policies, *row[11:14], bool(row[14]), *row[15:])
-    )
+    kinds = [field.type for field in fields(Venue)]
+    pairs = zip(kinds, (*row[:10], policies, *row[11:]), strict=True)
+    values: list[Any] = [bool(value) if kind is bool else value for kind, value in pairs]
+    return Venue(*values)
 
 
 def list_tables(reader: Reader) -> list[Table]:

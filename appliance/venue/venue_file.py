@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from appliance.clock import ZoneDatabase
 from appliance.core.edited_files import parse_edited
+from appliance.core.email_addresses import is_email
 from appliance.core.errors import (
     OperatorError,
     ValidationError,
@@ -28,6 +29,7 @@ from appliance.venue.model import DAY_MINUTES, Slot, Table, Venue, interval, is_
 
 STATUSES = ("active", "inactive", "suspended")
 MODES = ("free", "prepaid")
+NAMES_AT_DOOR = (None, "initial", "whole")
 HOURS_MAX = 24 * 365
 # The venue's rules that are numbers, with the smallest and the largest value.
 RULES = {
@@ -105,6 +107,10 @@ def _venue_faults(venue: Venue, zones: ZoneDatabase) -> Iterator[ValidationError
         (phone is None or _is_number(phone),
          field_invalid("phone", "6 to 20 digits expected, in at most {longest} characters.",
                        longest=PHONE_MAX)),
+        (venue.house_email is None or is_email(venue.house_email),
+         field_invalid("house_email", "please give an email address.")),
+        (venue.names_at_door in NAMES_AT_DOOR,
+         field_invalid("names_at_door", "please give an allowed value.")),
         (_is_zone(venue.time_zone, zones),
          field_invalid("time_zone", "please give a name from the list, such as "
                        "Africa/Casablanca.")),

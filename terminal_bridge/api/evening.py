@@ -63,7 +63,7 @@ def guest_of(reservation: Reservation) -> dict[str, Any]:
     return {
         "id": reservation.id,
         "accessCode": reservation.access_code,
-        "customerFirstName": reservation.customer_given_name,
+        "customerFirstName": reservation.door_name,
         "table": {"id": reservation.table_id, "name": reservation.table_name,
                   "number": reservation.table_number},
         "date": reservation.date,
@@ -134,7 +134,7 @@ def _pass(reservation: Reservation, first: FirstCheckIn | None) -> dict[str, Any
         "guests": reservation.guests,
         "arrived": reservation.arrived,
         "state": reservation.status,
-        "firstName": reservation.customer_given_name,
+        "firstName": reservation.door_name,
         "table": reservation.table_name,
         "tableNumber": reservation.table_number,
         "slot": reservation.slot,

@@ -413,7 +413,7 @@ def _seen(seen: Seen | None, current: Mapping[str, Reservation]) -> _Json | None
     return {
         "id": seen.id,
         "accessCode": now.access_code if now else None,
-        "customerFirstName": now.customer_given_name if now else None,
+        "customerFirstName": now.door_name if now else None,
         "table": {"id": seen.table_id, "name": seen.table_name},
         "date": seen.date,
         "slot": seen.slot,

@@ -274,11 +274,10 @@ async def show_rules(request: web.Request) -> web.Response:
     if stored.name == UNFURNISHED.name:  # on a new box, saving the name also activates the venue
         venue = replace(stored, name="", slug="", status="active")
     # Only the rules form has a `slug`. If that form was rejected, show the entered values.
+    unticked = {field.name: "" for field in fields(venue) if field.type is bool}
     stored_values = {field.name: getattr(venue, field.name) for field in fields(venue)}
     values = {
-        "venue": {**stored_values, "auto_confirm": "", "booking_page": "", **typed}
-        if "slug" in typed
-        else venue,
+        "venue": {**stored_values, **unticked, **typed} if "slug" in typed else venue,
         "seen": typed.get("seen") or fingerprint(stored),
         "statuses": STATUSES,
         "booking_url": f"{request[ENVIRONMENT].links.base}/book",

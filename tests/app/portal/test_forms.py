@@ -6,13 +6,11 @@ import re
 from urllib.parse import unquote
 
 import pytest
-from aiohttp import web
 
 from tests.app.portal.people import a_person, keeps_settings
 from tests.app.portal.seating import rows, value_of
 from tests.app.test_principals import a_path
 from tests.builders import TONIGHT, table_id
-from web.portal.forms import Once
 from web.portal.routes import PORTAL_ROUTES
 
 LONG = "x" * 300
@@ -99,14 +97,6 @@ async def test_a_form_names_all_its_faults_at_once(running, owner, path, form, f
     assert (status, part.count('class="problem"') or part.count('class="refused"')) == (400, faults)
 
 
-@pytest.mark.parametrize(("name", "status"), [("", 400), (LONG, 400), ("OWNER 5", 409)])
-async def test_a_refused_invitation_keeps_what_was_typed(name, status, owner):
-    answered, page, _ = await owner.post("/portal/people", {"name": name, "role": "manager"})
-    assert (answered, said_at(page, "name") != "") == (status, True)
-    assert value_of(page, "name") == name
-    assert '<option value="manager" selected>' in page
-
-
 async def test_what_is_declined_of_a_person_is_said_on_their_card(running):
     owner, other = await a_person(running), await a_person(running, "host")
     await a_person(running, "door")
@@ -163,36 +153,6 @@ async def test_a_form_sent_twice_acts_once_and_shows_both_the_same_secret(
     assert len({re.search(shown, page)[0] for _, page, _ in answers}) == 1
     sql = f"SELECT count(*) FROM {made} WHERE name = 'Karim'"  # noqa: S608 - named above
     assert await rows(running, sql) == [(1,)]
-
-
-async def test_the_link_is_shown_to_nobody_else_and_not_two_minutes_later(running, owner):
-    form = {"once": "of the page", "name": "Karim", "role": "host"}
-    await owner.post("/portal/people", form)
-    assert re.search(LINK, (await owner.get("/portal/people"))[1]) is None
-    other = await a_person(running, name="Omar")
-
-    assert (await other.post("/portal/people", form))[0] == 409  # another form
-    running.clock.advance(121)
-    status, page, _ = await owner.post("/portal/people", form)
-
-    assert status == 303  # to the page: the action was done before
-    assert re.search(LINK, page) is None
-
-
-async def test_what_a_form_was_answered_is_forgotten_with_the_next_one(clock):
-    once = Once(clock)
-
-    async def act():
-        return web.Response(text="a secret")
-
-    for number in range(600):
-        await once.answer("session", str(number), act, act)
-    assert len(once._answers) == len(once._done) == 500
-
-    clock.advance(121)
-    await once.answer("session", "next", act, act)
-
-    assert list(once._answers) == [("session", "next")]
 
 
 async def test_days_that_are_closed_twice_are_open_when_they_are_opened_once(running, owner):

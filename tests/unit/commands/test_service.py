@@ -30,15 +30,6 @@ def test_the_unit_is_shown_and_nothing_is_changed(program):
     assert "{" not in program.out
 
 
-def test_every_part_of_the_unit_has_its_reason(tmp_path):
-    """A line of settings follows a comment, or another line that the same comment is about."""
-    unit = make_unit(tmp_path, "venuebox", "/usr/bin/venuebox")
-
-    for part in re.split(r"\n\n", unit.partition("[Service]")[2].partition("[Install]")[0]):
-        if part.strip():
-            assert part.strip().startswith("#") or "Type=notify" in part
-
-
 @pytest.mark.process
 @pytest.mark.parametrize(("status", "waits"), [("0", ""), ("1", "10\n"), ("KILL", "")])
 def test_only_a_start_that_failed_is_followed_by_a_wait(tmp_path, status, waits):
@@ -136,15 +127,6 @@ def test_a_folder_of_backups_that_leads_to_the_system_is_refused(box, tmp_path):
     (box.data / "settings.toml").write_text(f'[backup]\ndirectory = "{tmp_path}/usb"\n')
 
     assert "/etc" in box.complaint("service", "install", "--print")
-
-
-@pytest.mark.parametrize("sign", ["\\n", "\\r", "\\t", "\\u0000", "\\u0085", "\\u009b"])
-def test_no_setting_brings_a_line_of_its_own_into_the_unit(box, sign):
-    (box.data / "settings.toml").write_text(
-        f'[backup]\ndirectory = "/media/usb{sign}ExecStartPre=+/bin/sh"\n'
-    )
-
-    assert "backup.directory" in box.complaint("service", "install", "--print")
 
 
 def test_who_is_not_root_is_told_before_the_settings_are_read(box, monkeypatch):
