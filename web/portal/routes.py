@@ -58,6 +58,7 @@ _ROUTES: tuple[PortalRoute, ...] = (
     _post(f"{_RESERVATION}/check-in", "door", reservation.check_in_one),
     _post(f"{_RESERVATION}/undo", "door", reservation.undo_one),
     _post(f"{_RESERVATION}/amend", "host", reservation.amend),
+    _post(f"{_RESERVATION}/change", "host", reservation.change_one),
     _post(f"{_RESERVATION}/move", "host", reservation.move),
     _post(f"{_RESERVATION}/late", "host", reservation.late),
     _post(f"{_RESERVATION}/left", "host", reservation.form_without_fields(leave)),

@@ -121,9 +121,8 @@ async def test_guests_contact_and_notes_are_corrected(running, host):
 
 @pytest.mark.parametrize(
     ("field", "wrong"),
-    [("guests", "9"), ("guests", "two"), ("guests", "-1"), ("customer_name", "  "),
-     ("customer_name", "n" * 201), ("customer_email", "salma@"), ("customer_phone", "12"),
-     ("notes", "n" * 501)],
+    [("customer_name", "  "), ("customer_name", "n" * 201), ("customer_email", "salma@"),
+     ("customer_phone", "12"), ("notes", "n" * 501)],
 )  # fmt: skip
 async def test_a_refused_change_keeps_what_was_typed(running, host, field, wrong):
     salma = await seat(running)
@@ -170,11 +169,12 @@ async def test_two_hosts_who_edit_the_same_reservation_lose_nothing(running, hos
     await other.post(path_of(salma, "amend"), an_amendment(salma, notes="near the music"))
 
     status, page, _ = await host.post(
-        path_of(salma, "amend"), an_amendment(salma, guests=3, notes="gluten free")
+        path_of(salma, "amend"),
+        an_amendment(salma, customer_phone="0611000000", notes="gluten free"),
     )
 
     assert status == 409
-    assert value_of(page, "guests") == "3"
+    assert value_of(page, "customer_phone") == "0611000000"
     assert ">gluten free</textarea>" in page
     assert (await as_it_is(running, salma)).notes == "near the music"
 

@@ -95,7 +95,7 @@ async function hasRestarted(path: string): Promise<boolean> {
 export function keepChosenTable(): void {
   let chosen = "";
   let hadFocus = false;
-  const tables = (): HTMLSelectElement | null => document.querySelector("#new-table");
+  const tables = (): HTMLSelectElement | null => document.querySelector("#change-table, #new-table");
   document.addEventListener("htmx:before:swap", () => {
     chosen = tables()?.value ?? "";
     hadFocus = tables() !== null && document.activeElement === tables();
