@@ -56,7 +56,7 @@ CHECKED := tests/test_architecture.py tests/test_docs.py tests/promises/attacks/
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run program setup test test-all rest check clients audit bench soak binary release journey lock clean
+.PHONY: help run program setup test test-all rest check audit bench soak binary release journey lock clean
 
 help:
 	@echo 'make run      serve the demo venue on http://127.0.0.1:8080  (PORT=8090 elsewhere)'
@@ -64,7 +64,6 @@ help:
 	@echo 'make test-all the same and all that it leaves out: browser, processes, whatever is slow'
 	@echo 'make check    style, types, import directions, documentation, secrets left in the source'
 	@echo 'make docs     write the generated documents in docs/reference/'
-	@echo 'make clients  generate clients from the OpenAPI document, type-check them and book with them'
 	@echo 'make audit    ask for known holes in what is pinned; needs the network'
 	@echo 'make bench    measure the box beside a plain implementation, doors under load, and growth'
 	@echo 'make soak     the long tests in full, with a table at the end; less than an hour (ONLY="kills cuts")'
@@ -93,7 +92,7 @@ run: program
 REST := slow or process or browser or network
 # Some wait while others work.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
-TEST   = $(PYTEST) --dist loadfile --ignore=tests/clients --ignore=tests/journeys/test_binary.py
+TEST   = $(PYTEST) --dist loadfile --ignore=tests/journeys/test_binary.py
 
 test: setup
 	@$(call say,testing)
@@ -116,7 +115,6 @@ rest: setup
 	@$(call say,testing what make test left out)
 	@said="left out: tests/journeys/test_binary.py, which needs the built file: make journey"; \
 	said="$$said\nleft out: tests/promises/attacks/test_no_secrets.py, which make check runs"; \
-	said="$$said\nleft out: tests/clients, which needs generators of clients: make clients"; \
 	test -x $(CHROMIUM) || { without="$$without --ignore=tests/browser --ignore=tests/journeys/test_outside.py"; \
 		said="$$said\nleft out: tests/browser and tests/journeys/test_outside.py, because there is no Chromium at $(CHROMIUM) (CHROMIUM=/path/to/it says where)"; }; \
 	command -v certutil >/dev/null || { without="$$without --ignore=tests/browser/test_https.py --ignore=tests/journeys/test_outside.py"; \
@@ -161,23 +159,6 @@ check: setup
 docs: setup
 	@$(BIN)/python -B docs/generate.py
 
-# The generators that partners use, apart from .venv: another Python and other node_modules.
-CLIENTS       := build/clients
-CLIENTS_READY := $(CLIENTS)/.made
-CLIENTS_NPM    = $(subst --prefix $(FRONTEND),--prefix $(CLIENTS),$(NPM))
-
-clients: setup $(CLIENTS_READY)
-	@$(call say,generating clients from the OpenAPI document: they compile and book)
-	@$(PYTEST) -q -n 0 tests/clients $(PYTEST_ARGS)
-
-$(CLIENTS_READY): $(RUN) requirements/clients.txt tests/clients/package.json tests/clients/package-lock.json
-	@$(call say,installing generators of clients: about 150 MB the first time)
-	@$(PYTHON) -m venv --clear $(CLIENTS)
-	@$(subst $(BIN)/python,$(CLIENTS)/bin/python,$(INSTALL)) -r requirements/clients.txt $(call or_network,the generators)
-	@cp tests/clients/package.json tests/clients/package-lock.json $(FRONTEND)/.npmrc $(CLIENTS)
-	@$(CLIENTS_NPM) ci $(call or_network,the generators)
-	@touch $@
-
 # pip-audit calls it no hole when the service answers nothing: what was not looked at is not known.
 audit: setup
 	@$(call say,asking for known holes in requirements/run.txt)
@@ -209,7 +190,6 @@ pictures: setup
 # The one file. Its Python is apart from .venv: what only tests need cannot slip in.
 BINARY_PYTHON := build/python
 BINARY_READY  := $(BINARY_PYTHON)/.made
-BINARY_ROOM   := 128 # MiB that the unpacked program is given
 
 binary: binary-tools program $(BINARY_READY)
 	@$(call say,building dist/venuebox: about half a minute)
@@ -225,30 +205,24 @@ release: setup $(BINARY_READY)
 
 journey: setup $(BINARY_READY)
 	@test -x dist/venuebox || $(MAKE) binary
-	@$(call say,building it elsewhere: the bytes must be the same)
-	@PYTHONHASHSEED=0 $(BINARY_PYTHON)/bin/python packaging/build.py --again
 	@$(call say,testing dist/venuebox)
 	@$(PYTEST) -q -n 0 tests/journeys/test_binary.py $(PYTEST_ARGS)
 
 # Debian keeps Python's shared library in a package of its own. A Python without one has a name
 # here that no loader opens.
-LINKS = printf '%s\n' '\#include <zlib.h>' 'int main(void) { return !zlibVersion(); }' | gcc -x c - -lz -o /dev/null
-BINARY_TOOLS = { $(LINKS) && objdump --version >/dev/null && $(PYTHON) -c \
+BINARY_TOOLS = { objdump --version >/dev/null && $(PYTHON) -c \
   'import ctypes, sysconfig; ctypes.CDLL(sysconfig.get_config_var("INSTSONAME"))'; } 2>/dev/null
 
-# Asked before anything is downloaded or compiled.
+# Asked before anything is downloaded.
 .PHONY: binary-tools
 binary-tools:
-	@$(BINARY_TOOLS) || { $(call apt,gcc libc6-dev zlib1g-dev binutils lib$(DEBIAN_PYTHON)) && $(BINARY_TOOLS); } || { echo "make: the one file needs gcc, zlib1g-dev, binutils and the shared library of $(PYTHON) (Debian's lib$(DEBIAN_PYTHON)): install them, then run make again" >&2; exit 1; }
+	@$(BINARY_TOOLS) || { $(call apt,binutils lib$(DEBIAN_PYTHON)) && $(BINARY_TOOLS); } || { echo "make: the one file needs binutils and the shared library of $(PYTHON) (Debian's lib$(DEBIAN_PYTHON)): install them, then run make again" >&2; exit 1; }
 
-# PyInstaller's bootloader is compiled here, with the choice of a place to unpack linked in.
-$(BINARY_READY): $(VENV) requirements/build.txt requirements/binary.txt packaging/runtime_place.c | binary-tools
+$(BINARY_READY): $(VENV) requirements/build.txt requirements/binary.txt | binary-tools
 	@$(call say,installing what builds the one file: about 150 MB the first time)
 	@$(PYTHON) -m venv --clear $(BINARY_PYTHON)
-	@gcc -O2 -Wall -Wextra -Werror -DROOM_MIB=$(strip $(BINARY_ROOM)) -c packaging/runtime_place.c -o $(BINARY_PYTHON)/runtime_place.o
 	@$(subst $(BIN)/python,$(BINARY_PYTHON)/bin/python,$(INSTALL)) -r requirements/build.txt $(call or_network,the build tools)
-	@LDFLAGS="$(CURDIR)/$(BINARY_PYTHON)/runtime_place.o" PYINSTALLER_COMPILE_BOOTLOADER=1 \
-	$(subst $(BIN)/python,$(BINARY_PYTHON)/bin/python,$(INSTALL)) --no-binary pyinstaller --no-cache-dir -r requirements/binary.txt $(call or_network,PyInstaller)
+	@$(subst $(BIN)/python,$(BINARY_PYTHON)/bin/python,$(INSTALL)) -r requirements/binary.txt $(call or_network,PyInstaller)
 	@touch $@
 
 LOCK = $(BIN)/uv pip compile --quiet --upgrade --generate-hashes --custom-compile-command "make lock" \
@@ -259,13 +233,11 @@ lock: setup
 	$(LOCK) --output-file requirements/run.txt pyproject.toml
 	$(LOCK) --output-file requirements/dev.txt requirements/dev.in
 	$(LOCK) --output-file requirements/binary.txt requirements/binary.in
-	$(LOCK) --output-file requirements/clients.txt requirements/clients.in
 	$(NPM) update --package-lock-only
-	cp $(FRONTEND)/.npmrc tests/clients && $(subst $(FRONTEND),tests/clients,$(NPM)) update --package-lock-only; rm tests/clients/.npmrc
 
 clean:
 	rm -rf .venv web/static $(FRONTEND)/node_modules build dist
-	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache .schemathesis
+	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV):

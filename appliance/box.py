@@ -1,11 +1,12 @@
 """The box: the live and test environments of one data directory."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from appliance.clock import DAY_MS, MINUTE_MS, BoxClock, ZoneDatabase
 from appliance.core.data_directory import DataDirectory
+from appliance.core.saved_settings import Changes
 from appliance.core.settings import Settings
 from appliance.core.tokens import EnvironmentName, Keyring, Tokens
 from appliance.database.connection import Reader, Transaction
@@ -18,9 +19,13 @@ from appliance.scheduler import Job
 from appliance.staff.audit_log import record_audit
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Box:
-    """The two environments and their shared dependencies."""
+    """The two environments and their shared dependencies.
+
+    `save_settings` stores changed settings, and returns all that are then in force. It is None if
+    the settings are given, as in the demo. `on_settings` is called with what `apply` puts in force.
+    """
 
     live: Environment
     test: Environment
@@ -28,6 +33,8 @@ class Box:
     clock: BoxClock
     tokens: Tokens
     zones: ZoneDatabase
+    save_settings: Callable[[Changes], Settings] | None = None
+    on_settings: list[Callable[[Settings], None]] = field(default_factory=list)
 
     @property
     def environments(self) -> tuple[Environment, Environment]:
@@ -46,6 +53,22 @@ class Box:
         """
         for environment in self.environments:
             environment.links.address, environment.links.others = address, others
+
+    def apply(self, settings: Settings) -> None:
+        """Put the settings that can change while the box runs in force at once.
+
+        These are the ones that `appliance/core/saved_settings.py` stores. The addresses that the
+        box listens on, and its limits, are those that it started with.
+        """
+        if settings == self.settings:
+            return
+        self.settings = settings
+        for environment in self.environments:
+            environment.settings = settings
+            environment.links.app_url = settings.server.app_url
+        for listener in self.on_settings:
+            listener(settings)
+        self.look_for_changes()  # also wakes the jobs that send emails and obtain certificates
 
     def look_for_changes(self) -> None:
         """Notify the listeners of both databases that another process may have changed rows."""

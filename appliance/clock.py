@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -161,7 +162,12 @@ def parse_instant(text: str) -> int:
 def format_instant(milliseconds: int) -> str:
     """Format a timestamp as ISO 8601 in UTC: `2026-11-21T19:30:00.000Z`."""
     seconds, rest = divmod(milliseconds, 1000)
-    return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{rest:03d}Z"
+    return f"{_format_second(seconds)}.{rest:03d}Z"
+
+
+@lru_cache(maxsize=64)  # one booking, its webhook and those beside it share few seconds
+def _format_second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
 
 
 def optional_instant(milliseconds: int | None) -> str | None:

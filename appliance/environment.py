@@ -42,6 +42,10 @@ class Links:
         inside = self.address if is_public(self.app_url) else self.app_url or self.address
         return f"{inside}{self.prefix}"
 
+    def portal(self, reservation_id: str) -> str:
+        """Return the URL of a reservation in the portal, for staff."""
+        return f"{self.base}/portal/reservations/{reservation_id}"
+
     def access(self, token: str) -> str:
         """Return the `guestAccessUrl` (interface, section 2.7)."""
         return f"{self.base}/access/{token}"
@@ -59,9 +63,12 @@ class Links:
         return f"{self.claim(claim_token)}/cancel"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Environment:
-    """The database, keys, settings and links of one environment."""
+    """The database, keys, settings and links of one environment.
+
+    Read `settings` again each time: `Box.apply` changes them while the box runs.
+    """
 
     name: EnvironmentName
     database: Database

@@ -162,7 +162,8 @@ _LISTS = {
                    WHERE reservation_id = :id ORDER BY at, id""",
     "letters": """SELECT kind, recipient AS "to", language, state, created_at AS queuedAt,
                          sent_at AS sentAt
-                  FROM email WHERE reservation_id = :id ORDER BY created_at, id""",
+                  FROM email WHERE reservation_id = :id AND kind NOT GLOB 'house_*'
+                  ORDER BY created_at, id""",
     "scans": """SELECT s.at, t.name AS terminal, s.kind, s.result, s.admitted, s.reason
                 FROM scan_log s JOIN terminal t ON t.id = s.terminal_id
                 WHERE s.reservation_id = :id ORDER BY s.seq""",

@@ -14,7 +14,7 @@ import os
 import re
 import tarfile
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import IO, Literal
@@ -24,7 +24,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from appliance.core.errors import OperatorError
-from appliance.core.files import acting_as, exclusive, find_owner, read_json, write_json
+from appliance.core.files import acting_as, find_owner, read_json, write_json
 
 KEY_FILE = "release.pub"  # the public key in hex; the binary contains it
 _PROGRAM_MEMBER = "venuebox"
@@ -36,14 +36,11 @@ _DAMAGED = (tarfile.TarError, ValueError, OverflowError)
 _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
 REQUEST = "update-request"
 _RECORD = "last-update.json"
-_LOCK_SECONDS = 5.0
-# For this long after a stage begins, the update counts as running even if no process holds the lock
-# yet. systemd starts a requested update much sooner.
-_START_MS = 60_000
+_ADDRESS_MAX = 2000
+# How long a stage takes at most, in ms. After that, the update was interrupted.
+_LONGEST_MS = {"asked": 60_000, "download": 3_700_000, "backup": 1_900_000, "start": 300_000}
 
-Stage = Literal[
-    "asked", "download", "backup", "trial", "start", "done", "went_back", "stays", "failed"
-]
+Stage = Literal["asked", "download", "backup", "start", "done", "went_back", "stays", "failed"]
 OUTCOMES: frozenset[Stage] = frozenset({"done", "went_back", "stays", "failed"})
 INTERRUPTED = "it was interrupted"  # `trouble` after a power cut, for example
 
@@ -175,25 +172,28 @@ def _order(version: str) -> list[int]:
     return [int(part) for part in found[0].split(".")] if found else [0]
 
 
-def request_update(root: Path, source: str, now: int) -> None:
-    """Ask systemd to install the release at `source`, an https address or a file.
+def request_update(root: Path, url: str, now: int) -> None:
+    """Ask systemd to install the release at the https address `url`.
 
     `root` is the data directory. `now` is in ms since 1970.
     """
     write_update_record(root, UpdateRecord("asked", now))
     # Write in place, because systemd watches this file for writes.
-    (root / REQUEST).write_text(source, "utf-8")
+    (root / REQUEST).write_text(url, "utf-8")
 
 
 def read_request(root: Path) -> str:
-    """Return the source of the requested update. Raises OperatorError if there is none."""
-    try:
-        with acting_as(find_owner(root)):
-            return (root / REQUEST).read_text("utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise OperatorError(
-            "no release is specified. Specify the release's file or https address"
-        ) from None
+    """Return the https address of the requested release. Raises OperatorError if there is none."""
+    with suppress(OSError, UnicodeDecodeError), acting_as(find_owner(root)):
+        # The box's user may put anything there, such as a pipe, for which root must not wait.
+        handle = os.open(root / REQUEST, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            url = os.read(handle, _ADDRESS_MAX).decode()
+        finally:
+            os.close(handle)
+        if url.startswith("https://"):
+            return url
+    raise OperatorError("no release is specified. Specify the release's file or https address")
 
 
 def write_update_record(root: Path, record: UpdateRecord) -> None:
@@ -210,30 +210,12 @@ def read_update_record(root: Path) -> UpdateRecord | None:
     return read_json(root / _RECORD, UpdateRecord)
 
 
-def update_lock(program: Path, patience: float | None = None) -> AbstractContextManager[None]:
-    """Return a context manager that holds the lock for updates of `program`.
-
-    Entering it waits at most `patience` seconds (default: 5) for the lock. If another update then
-    still holds the lock, it raises OperatorError.
-    """
-    waits = _LOCK_SECONDS if patience is None else patience
-    return exclusive(program.parent, waits, "another update is running")
+def is_running(record: UpdateRecord, now: int) -> bool:
+    """Whether the recorded update is running, as far as the time since its last stage tells."""
+    return record.stage not in OUTCOMES and abs(now - record.at) < _LONGEST_MS[record.stage]
 
 
-def is_running(record: UpdateRecord, program: Path, now: int) -> bool:
-    """Whether the recorded update is running, or its stage began within the last minute."""
-    if record.stage in OUTCOMES:
-        return False
-    if abs(now - record.at) < _START_MS:
-        return True
-    try:
-        with update_lock(program, 0):
-            return False
-    except OperatorError:
-        return True
-
-
-def conclude(record: UpdateRecord, program: Path, installed: str, now: int) -> UpdateRecord | None:
+def conclude(record: UpdateRecord, installed: str, now: int) -> UpdateRecord | None:
     """Return the record with the update's outcome, or None if the update is still running.
 
     An interrupted update has recorded no outcome. In that case, the outcome is derived from
@@ -241,7 +223,7 @@ def conclude(record: UpdateRecord, program: Path, installed: str, now: int) -> U
     """
     if record.stage in OUTCOMES:
         return record
-    if is_running(record, program, now):
+    if is_running(record, now):
         return None
     if record.stage == "start" and is_newer(record.version, installed):
         return msgspec.structs.replace(record, stage="went_back")

@@ -25,8 +25,8 @@ from pages import code, fenced, page, plain, sentence, table
 from appliance.backup.catalogue import Record, write_record
 from appliance.box import Box, open_box
 from appliance.clock import BoxClock, SystemClock, newest_zone_database
+from appliance.core.saved_settings import settings_example
 from appliance.core.settings import Settings, describe_settings
-from appliance.core.settings_file import settings_example
 from appliance.core.tokens import Tokens
 from appliance.database.migrate import migrate
 from appliance.environment import path_prefix

@@ -16,35 +16,12 @@ ROOT = Path(__file__).resolve().parents[1]
 SPEC = ROOT / "packaging" / "venuebox.spec"
 # A fixed build time, so that the file does not depend on when it was built.
 EPOCH = "1767225600"  # 2026-01-01
-# The placeholder for the program's hash in the bootloader. It has the same length as the hash.
-UNNAMED = b"venuebox-build-venuebox-build-venuebox-build-venuebox-build-venu"
 
 
 def main() -> int:
-    """Build dist/venuebox. With `--again`, check that another folder gives an identical file."""
+    """Build dist/venuebox."""
     with tempfile.TemporaryDirectory(prefix="venuebox-build-") as scratch:
-        if sys.argv[1:] == ["--again"]:
-            return build_elsewhere(Path(scratch))
         return build(ROOT / "dist", Path(scratch))
-
-
-def build_elsewhere(scratch: Path) -> int:
-    """Build in a copy of the source tree and compare the result with dist/venuebox.
-
-    The path of the copy has a different length. Returns the exit status.
-    """
-    copy = scratch / "another" / "place" / "for-the-same-tree"
-    aside = shutil.ignore_patterns(".*", "node_modules", "__pycache__", "dist", "build", "tests")
-    shutil.copytree(ROOT, copy, ignore=aside)
-    modules = Path("web", "frontend", "node_modules")
-    (copy / modules).symlink_to(ROOT / modules)
-    subprocess.run([sys.executable, copy / "packaging" / "build.py"], check=True)
-    found = [hash_of(tree / "dist" / "venuebox") for tree in (ROOT, copy)]
-    if found[0] != found[1]:
-        print("the build is not reproducible: another folder gave other bytes", file=sys.stderr)
-        return 1
-    print("the build is reproducible: another folder gave the same bytes")
-    return 0
 
 
 def hash_of(path: Path) -> str:
@@ -70,7 +47,6 @@ def build(target: Path, scratch: Path) -> int:
         check=True, env=environ, cwd=scratch,
     )  # fmt: skip
     built = scratch / "dist" / "venuebox"
-    name(built)
     built.chmod(0o755)
     target.mkdir(parents=True, exist_ok=True)
     aside = target / ".venuebox.part"
@@ -81,17 +57,6 @@ def build(target: Path, scratch: Path) -> int:
     print(f"SHA-256 {hash_of(built)}")
     print(f"needs glibc {glibc} or newer, on {os.uname().machine}")
     return 0
-
-
-def name(built: Path) -> None:
-    """Write the program's hash into the program, which unpacks to a folder with this name.
-
-    See runtime_place.c. Raises RuntimeError if the placeholder for the hash is not found once.
-    """
-    program = built.read_bytes()
-    if program.count(UNNAMED) != 1:
-        raise RuntimeError("the bootloader does not contain one placeholder for the program's hash")
-    built.write_bytes(program.replace(UNNAMED, hash_of(built).encode()))
 
 
 def newest_glibc(work: Path, built: Path) -> str:

@@ -107,6 +107,13 @@ def with_settings(**sections: dict[str, Any]) -> Settings:
     return replace(base, **changed)
 
 
+async def set_rules(environment: Environment, **rules: int) -> None:
+    """Change rules of the venue."""
+    changes = ", ".join(f"{name} = :{name}" for name in rules)
+    sql = f"UPDATE venue SET {changes}"  # noqa: S608 - names of columns
+    await environment.database.write(lambda tx: tx.execute(sql, rules))
+
+
 @cache
 def furnished_template() -> Path:
     """The files of a furnished box, made once a run: a test works on its own copy."""

@@ -41,7 +41,7 @@ from web.listeners import renewal
 from web.live_stream import stream_changes
 from web.middleware import SECURE, Services, add_checks, in_environment, with_key
 from web.monitoring import Health, Metrics, ProxyWatch
-from web.portal.box import SAVED, Saved, read_file
+from web.portal.box import SAVING
 from web.portal.box_jobs import BACKING_UP, EXAMINER, OUTSIDE, BackingUp, Examiner
 from web.portal.cookies import BOX
 from web.portal.forms import ONCE, Once
@@ -91,7 +91,7 @@ def build_application(
     app.on_cleanup.extend((app[EXAMINER].close, app[BACKING_UP].close))
     app[DOOR_PAGES] = {}
     app[PASSWORDS] = Passwords()
-    app[SAVED] = Saved(read_file(box))
+    app[SAVING] = asyncio.Lock()
     app[ONCE] = Once(box.clock)
     prepare_pages(app)
     make_guest_limits(app, box)
@@ -109,6 +109,7 @@ def build_application(
             email_worker=EmailWorker(environment),
             dispatcher=Dispatcher(environment, dependencies),
         )
+        box.on_settings.append(services.email_worker.follow)
         served.append(services)
         _add_routes(app, box, services, sandbox)
     app.cleanup_ctx.append(_background(box, served, certificates, directory))
@@ -200,7 +201,7 @@ def _background(
         if certificates is not None and services.environment is box.live:
             live = box.live.database
             jobs.append(renewal(certificates, live))
-            jobs.append(Acme(box.settings, certificates, live).job)
+            jobs.append(Acme(box.live, certificates).job)
     if directory is not None:
         night = NightlyWork(box, retentions)
         jobs += (*night.jobs, FrequentBackups(box, night.busy).job)

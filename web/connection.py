@@ -56,10 +56,14 @@ class ConnectionLimit:
     ) -> None:
         self._total = total
         self._per_address = per_address
-        self._proxies = networks_of(trusted_proxies)
+        self.trust(trusted_proxies)
         # Connections by address, oldest first.
         self._open: dict[str, dict[asyncio.BaseTransport, None]] = {}
         self._address_of: dict[asyncio.BaseTransport, str] = {}
+
+    def trust(self, proxies: Sequence[str]) -> None:
+        """Take `proxies`, addresses or networks, for proxies that speak for many devices."""
+        self._proxies = networks_of(proxies)
 
     def enter(self, connection: asyncio.BaseTransport) -> bool:
         """Count a new connection. If a limit is reached, abort the connection and return False."""

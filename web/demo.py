@@ -238,8 +238,7 @@ def _create_box(directory: DataDirectory, console: Console) -> None:
 def _demo_settings(settings: Settings) -> Settings:
     """Return `settings`, changed for the demo.
 
-    Webhooks to this machine, early check-in and online booking are allowed. Links contain the
-    loopback address.
+    Webhooks to this machine are allowed. Links contain the loopback address.
     """
     webhooks = settings.webhooks
     return replace(
@@ -250,8 +249,6 @@ def _demo_settings(settings: Settings) -> Settings:
             allow_http=True,
             allow_networks=(*webhooks.allow_networks, *_LOOPBACK_NETWORKS),
         ),
-        door=replace(settings.door, early_minutes=_WHOLE_DAY),
-        booking=replace(settings.booking, enabled=True),
     )
 
 

@@ -42,7 +42,7 @@ def error_page(request: web.Request, error: Exception) -> web.StreamResponse | N
         above = page_above(request) if is_read else ""
         if not above:
             return None
-        return web.Response(status=303, headers={"Location": quote(above)})
+        return web.Response(status=303, headers={"Location": quote(above, safe="/:@")})
     if isinstance(error, (ApiError, web.HTTPException)):
         kind = _SHOWN.get(error.status)
         return kind and _failed(request, kind())

@@ -30,7 +30,7 @@ from appliance.core.errors import (
     log_exception,
 )
 from appliance.core.network import https_base, is_public
-from appliance.core.settings import ServerSettings
+from appliance.core.settings import ServerSettings, Settings
 from appliance.database.database import Database
 from appliance.email.worker import EmailWorker
 from appliance.environment import Environment
@@ -121,11 +121,15 @@ class Hosts:
 
         `slug` returns the venue's slug, because the box is also called `<slug>.local`.
         """
+        self._slug = slug
+        self.read(addresses, names)
+
+    def read(self, addresses: tuple[str, ...], names: tuple[str, ...]) -> None:
+        """Allow these hosts instead."""
         own = (urlsplit(address).hostname or "" for address in addresses)
         machine = socket.gethostname()
         known = ("localhost", machine, f"{machine}.local", *own, *names)
         self._names = {name.lower() for name in known if name}
-        self._slug = slug
 
     def allows(self, host: str) -> bool:
         """Return whether requests for `host` are allowed.
@@ -161,6 +165,10 @@ class HttpsPolicy:
     def __init__(self, server: ServerSettings, tls_port: int) -> None:
         """Read the settings. `tls_port` is the port on which this box serves TLS, or 0 for none."""
         self.tls_port = tls_port
+        self.read(server)
+
+    def read(self, server: ServerSettings) -> None:
+        """Read the settings, which have changed."""
         self._proxies = networks_of(server.trusted_proxies)
         self._allow_http = server.allow_http
         url = urlsplit(server.app_url)
@@ -230,7 +238,7 @@ class HttpsPolicy:
         Local names are excluded. A phone installs the box's certificate over plain http, which HSTS
         would prevent.
         """
-        if request.host.lower() == self.hsts_host and self.is_private(request):
+        if self.hsts_host and request.host.lower() == self.hsts_host and self.is_private(request):
             response.headers["Strict-Transport-Security"] = _ONE_YEAR
 
     def base_for(self, request: web.Request) -> str | None:
@@ -452,8 +460,13 @@ def add_checks(app: web.Application, box: Box, tls_port: int, error_page: ErrorP
     app[CALLER_OF] = app[SECURE].caller_of
     app[TURNS] = WeakValueDictionary()
     app.middlewares.append(answer_everything)
-    if app[SECURE].hsts_host is not None:
-        app.on_response_prepare.append(app[SECURE].add_hsts)
+    app.on_response_prepare.append(app[SECURE].add_hsts)
+
+    def read(settings: Settings) -> None:
+        app[SECURE].read(settings.server)
+        app[HOSTS].read((box.live.links.base, settings.server.app_url), settings.server.names)
+
+    box.on_settings.append(read)
 
 
 def set_headers(response: web.StreamResponse) -> None:

@@ -21,6 +21,7 @@ from appliance.backup.catalogue import read_record
 from appliance.box import Box, find_heartbeat, write_heartbeat
 from appliance.core.errors import NotFound, Unavailable
 from appliance.core.network import is_public
+from appliance.core.settings import Settings
 from appliance.database.connection import Reader
 from appliance.doctor.check import NGINX
 from appliance.environment import Environment
@@ -242,15 +243,19 @@ class ProxyWatch:
     """
 
     def __init__(self, box: Box) -> None:
-        server = box.settings.server
         self._database = box.live.database
         self._clock = box.clock
-        self._trusted = server.trusted_proxies
-        self._networks = networks_of(server.trusted_proxies)
-        self._public = urlsplit(server.app_url).hostname if is_public(server.app_url) else None
         # (alert, address) -> (is active, monotonic time of its last change)
         self._known: dict[tuple[str, str], tuple[bool, float]] = {}
         self._writing: set[asyncio.Task[None]] = set()
+        self._read(box.settings)
+        box.on_settings.append(self._read)
+
+    def _read(self, settings: Settings) -> None:
+        server = settings.server
+        self._trusted = server.trusted_proxies
+        self._networks = networks_of(server.trusted_proxies)
+        self._public = urlsplit(server.app_url).hostname if is_public(server.app_url) else None
 
     def attach(self, app: web.Application) -> None:
         """Inspect every request of `app` from now on."""

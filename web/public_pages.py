@@ -21,7 +21,7 @@ CERTIFICATES: web.AppKey[Certificates | None] = web.AppKey("certificates")
 async def show_home(request: web.Request) -> web.Response:
     """`GET /`: show the start page."""
     venue = await request[ENVIRONMENT].database.read(get_venue)
-    hidden = set() if request[ENVIRONMENT].settings.booking.enabled else {"/book"}
+    hidden = set() if venue.booking_page else {"/book"}
     hidden |= set() if request.app[SECURE].shows_portal(request) else {"/portal"}
     values: dict[str, object] = {"venue": venue.name, "hidden": hidden}
     return public_page(request, "home.html", values, request.config_dict[LANGUAGES].of(request))

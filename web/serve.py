@@ -23,6 +23,7 @@ from appliance.core.data_directory import DataDirectory, listen_for_wakeups
 from appliance.core.errors import OperatorError
 from appliance.core.network import in_url
 from appliance.core.qr import qr_blocks
+from appliance.core.saved_settings import Changes, save_settings
 from appliance.core.settings import Settings
 from appliance.environment import staff_base
 from appliance.jobs.watchdog import DiskReserve, background_services, sd_notify
@@ -36,7 +37,6 @@ from web.error_pages import refuse_unread
 from web.listeners import CountedTls, Listening, accept_tls, listen, open_certificates
 from web.mdns import find_addresses, find_local_address, following
 from web.middleware import REQUESTS, SETUP_PATH
-from web.portal.cookies import RESTART
 from web.relay.client import RelayClient
 
 log = logging.getLogger(__name__)
@@ -56,27 +56,13 @@ _SWITCH_SECONDS = 0.0005
 
 @dataclass(slots=True)
 class Stopping:
-    """Records whether the box should stop or restart, and with which exit status.
+    """Records whether the box should stop, and with which exit status."""
 
-    After a signal or a failure, the box always stops. `kept` is the plain http socket, which stays
-    open during a restart.
-    """
-
-    may_restart: bool
     requested: asyncio.Event = field(default_factory=asyncio.Event)
     status: int = 0
-    restarts: bool = False
-    kept: socket.socket | None = None
-
-    def on_restart(self) -> None:
-        """Restart the box with the saved settings, unless it is already stopping."""
-        if not self.requested.is_set():
-            self.restarts = True
-            self.requested.set()
 
     def on_signal(self) -> None:
         """Stop the box. A second signal has no effect."""
-        self.restarts = False
         self.requested.set()
 
     def on_broken(self, error: BaseException) -> None:
@@ -113,7 +99,7 @@ def run_serve(arguments: argparse.Namespace, console: Console) -> int:
         await show_setup_link(box, local, as_qr=arguments.qr)
 
     return serve_directory(
-        directory, settings, console, listener, host=host, on_open=prepare, may_restart=True
+        directory, settings, console, listener, host=host, on_open=prepare, keeps_settings=True
     )
 
 
@@ -125,13 +111,13 @@ def serve_directory(
     *,
     host: str,
     on_open: OnOpen,
-    may_restart: bool = False,
+    keeps_settings: bool = False,
 ) -> int:
     """Serve the box in `directory` on `listener` until a signal arrives. Return the exit status.
 
     Awaits `on_open` with the open box, then prints `ready http://H:P` and accepts requests. With
-    `may_restart`, the owner may restart the box to apply settings. New connections wait during
-    the restart. Raises OperatorError if another process already serves the directory.
+    `keeps_settings`, the owner may change settings in the portal. Raises OperatorError if another
+    process already serves the directory.
     """
     os.umask(_UMASK)
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -142,17 +128,15 @@ def serve_directory(
         open_log(directory.root / "log")
         # The system's folder for temporary files may be full, or cleared while the box runs.
         tempfile.tempdir = str(directory.tmp)
-        while True:
-            stopping = Stopping(may_restart)
-            listening = Listening(host, listener)
-            with listener, listening.bind_tls(settings.server.tls_port):
-                asyncio.run(
-                    _serve(directory, settings, console, listening, on_open, stopping, reserve)
+        stopping, listening = Stopping(), Listening(host, listener)
+        with listener, listening.bind_tls(settings.server.tls_port):
+            asyncio.run(
+                _serve(
+                    directory, settings, console, listening, on_open, stopping, reserve,
+                    keeps_settings=keeps_settings,
                 )
-            if stopping.kept is None or not stopping.restarts:
-                return stopping.status
-            listener = stopping.kept
-            settings = console.settings(directory)
+            )  # fmt: skip
+        return stopping.status
 
 
 async def _serve(
@@ -163,13 +147,22 @@ async def _serve(
     on_open: OnOpen,
     stopping: Stopping,
     reserve: DiskReserve,
+    *,
+    keeps_settings: bool,
 ) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.on_signal)
     host, port = listening.host, listening.port
-    # From here on, the settings contain the host and port from the command line.
-    settings = replace(settings, server=replace(settings.server, host=host, port=port))
+
+    def bind(found: Settings) -> Settings:
+        """Return the settings with the host and port from the command line."""
+        return replace(found, server=replace(found.server, host=host, port=port))
+
+    def save(changes: Changes) -> Settings:
+        return bind(save_settings(directory.settings_file, changes, console.environ))
+
+    settings = bind(settings)
     addresses = find_addresses(
         host, port, directory.remembered_address(), settings.server.house_address
     )
@@ -189,7 +182,15 @@ async def _serve(
         directory.remember_host(host)
         certificates = open_certificates(directory, box) if listening.tls else None
 
+        if keeps_settings:
+            box.save_settings = save
+
         def reload() -> None:
+            if keeps_settings:
+                try:
+                    box.apply(bind(console.settings(directory)))
+                except OperatorError as error:
+                    log.warning("serve: the settings stay as they are: %s", error)
             box.look_for_changes()
             if certificates is not None:
                 certificates.load()
@@ -214,13 +215,18 @@ async def _accept_until_stopped(
     stopping: Stopping,
     certificates: Certificates | None,
 ) -> None:
-    if stopping.may_restart:
-        app[RESTART] = stopping.on_restart
     runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=_CUT_OFF_SECONDS)
     await runner.setup()
     assert runner.server is not None  # noqa: S101 - set by `setup`
-    proxies = box.settings.server.trusted_proxies
-    limit = ConnectionLimit(affordable_connections(), proxies)
+    limit = ConnectionLimit(affordable_connections())
+    uncounted = ConnectionLimit(sys.maxsize, per_address=sys.maxsize)
+
+    def trust(settings: Settings) -> None:
+        for each in (limit, uncounted):
+            each.trust(settings.server.trusted_proxies)
+
+    trust(box.settings)
+    box.on_settings.append(trust)
     unread = partial(refuse_unread, app)
     connection = partial(Connection, runner.server, limit, unread)
     relay = RelayClient(box, directory.root)
@@ -234,7 +240,6 @@ async def _accept_until_stopped(
         # connections than `limit` allows before it counts the first of them.
         listening.plain.listen(_BACKLOG)
         if listening.tls and certificates:
-            uncounted = ConnectionLimit(sys.maxsize, proxies, per_address=sys.maxsize)
             inner = partial(Connection, runner.server, uncounted, unread)
             context = certificates.context
             servers.append(await accept_tls(listening.tls, inner, context, limit))
@@ -245,9 +250,6 @@ async def _accept_until_stopped(
         print(f"ready http://{in_url(listening.host)}:{listening.port}", flush=True)
         sd_notify(os.environ, "READY=1")
         await stopping.requested.wait()
-        if stopping.restarts:  # during the restart, new connections queue on this socket
-            stopping.kept = listening.plain.dup()
-            stopping.kept.setblocking(False)  # noqa: FBT003 - the library's API
         for server in servers:
             server.close()
         relay.stop_accepting()

@@ -4,10 +4,12 @@
 authenticates every byte, so a changed, missing or moved part is detected.
 """
 
+import io
 import os
 import re
 import tarfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -29,7 +31,6 @@ _ALLOWED_NAMES = re.compile(
 )
 _NEEDED = {"live.db", "test.db", "secrets/master.key"}
 _BLOCK, _TAR_BLOCK = 1 << 20, 512
-_END = bytes(2 * _TAR_BLOCK)
 # The unencrypted part of a file of age. Of a longer one, age would read each line for a second.
 _MAGIC, _HEADER_END, _HEADER_MAX = b"age-encryption.org/", b"\n--- ", 4096
 _UNUSABLE = "Use a different backup."
@@ -80,29 +81,53 @@ def write_archive(
     """Write the encrypted archive of `files` to `file`. Raises OSError."""
     import pyrage  # noqa: PLC0415 - a box that makes no backup does not need it
 
-    source = _Stream(_make_blocks(manifest, files, progress), file)
-    try:
-        pyrage.encrypt_io(source, source, [key.identity.to_public()])
-    except pyrage.EncryptError as error:
-        raise source.failure or OSError(str(error)) from None
+    reader, writer = os.pipe()
+    target = _Noting(file)
+    with ThreadPoolExecutor(1) as pool, os.fdopen(reader, "rb") as plain:
+        written = pool.submit(_write_tar, writer, manifest, files, progress)
+        try:
+            pyrage.encrypt_io(plain, target, [key.identity.to_public()])
+        except pyrage.EncryptError as error:
+            raise target.failure or OSError(str(error)) from None
+    written.result()
 
 
-class _Stream:
-    """What age reads and writes. Remembers an exception, which age replaces by its own."""
+def _write_tar(handle: int, manifest: Manifest, files: dict[str, Path], progress: Progress) -> None:
+    described = msgspec.json.encode(manifest)
+    made_at = parse_instant(manifest.made_at) // 1000
+    done, total = 0, sum(path.stat().st_size for path in files.values())
+    with os.fdopen(handle, "wb") as pipe, tarfile.open(fileobj=pipe, mode="w|") as tar:
+        tar.addfile(_member(_MANIFEST, len(described), made_at), io.BytesIO(described))
+        for name, path in files.items():
+            with path.open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                tar.addfile(_member(name, size, made_at), file)
+            done += size
+            progress(done, total)
 
-    def __init__(self, blocks: Iterator[bytes], file: BinaryIO) -> None:
-        self._blocks, self._file = filter(None, blocks), file  # an empty block would be the end
-        self._rest = b""
-        self.failure: Exception | None = None
+
+def _member(name: str, size: int, made_at: int) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode, member.mtime = size, 0o600, made_at
+    return member
+
+
+class _Noting:
+    """A file for age. Notes the error of the disk, which age replaces by its own, and progress."""
+
+    def __init__(self, file: BinaryIO, progress: Progress = lambda _done, _total: None) -> None:
+        self._file, self._progress, self._done = file, progress, 0
+        self._total = os.fstat(file.fileno()).st_size
+        self.failure: OSError | None = None
 
     def read(self, size: int) -> bytes:
         try:
-            if not self._rest:
-                self._rest = next(self._blocks, b"")
-        except Exception as error:
+            data = self._file.read(size)
+        except OSError as error:
             self.failure = error
             raise
-        data, self._rest = self._rest[:size], self._rest[size:]
+        self._done += len(data)
+        self._progress(self._done, self._total)
         return data
 
     def write(self, data: bytes) -> int:
@@ -114,38 +139,6 @@ class _Stream:
 
     def flush(self) -> None:
         self._file.flush()
-
-
-def _make_blocks(manifest: Manifest, files: dict[str, Path], progress: Progress) -> Iterator[bytes]:
-    """Yield the archive: headers, contents and padding, at most 1 MiB at once."""
-    made_at = parse_instant(manifest.made_at) // 1000
-    described = msgspec.json.encode(manifest)
-    yield _tar_header(_MANIFEST, len(described), made_at) + described + _padding(len(described))
-    total = sum(path.stat().st_size for path in files.values())
-    done = 0
-    for name, path in files.items():
-        with path.open("rb") as file:
-            size = left = os.fstat(file.fileno()).st_size
-            yield _tar_header(name, size, made_at)
-            while block := file.read(min(left, _BLOCK)):
-                yield block
-                left -= len(block)
-                done += len(block)
-                progress(done, total)
-        if left:
-            raise OSError(f"{name} became shorter")
-        yield _padding(size)
-    yield _END
-
-
-def _tar_header(name: str, size: int, made_at: int) -> bytes:
-    member = tarfile.TarInfo(name)
-    member.size, member.mode, member.mtime = size, 0o600, made_at
-    return member.tobuf(tarfile.GNU_FORMAT)  # USTAR has no room for sizes from 8 GiB
-
-
-def _padding(size: int) -> bytes:
-    return bytes(-size % _TAR_BLOCK)
 
 
 def read_archive(
@@ -160,25 +153,44 @@ def read_archive(
     one that a backup must not contain, or is of a newer schema than `newest_schema`. Raises OSError
     if a file cannot be unpacked.
     """
+    reader, writer = os.pipe()
+    source = _Noting(file, progress)
+    with ThreadPoolExecutor(1) as pool:
+        decrypted = pool.submit(_decrypt, source, writer, key)
+        manifest, failure = None, None
+        try:
+            with os.fdopen(reader, "rb") as plain:
+                manifest = _read_tar(plain, folder, newest_schema)
+        except (OperatorError, OSError) as error:
+            failure = error
+        message = decrypted.result()
+    if source.failure:
+        raise _unreadable(source.failure)
+    if isinstance(failure, OSError):
+        raise failure
+    if message == "No matching keys found":
+        raise OperatorError(
+            "this backup was encrypted with a different recovery key. Use the recovery kit of the "
+            "box that made the backup."
+        )
+    if failure or manifest is None:
+        raise failure or OperatorError(f"this backup is incomplete. {_UNUSABLE}")
+    if message:
+        raise OperatorError(f"this backup is damaged or truncated. {_UNUSABLE}")
+    return manifest
+
+
+def _decrypt(source: _Noting, handle: int, key: RecoveryKey) -> str:
+    """Write the decrypted archive to the pipe `handle`. Return the error, or ""."""
     import pyrage  # noqa: PLC0415 - see above
 
-    source, unpacker = _Source(file, progress), _Unpacker(folder, newest_schema)
-    try:
-        pyrage.decrypt_io(source, unpacker, [key.identity])
-        return unpacker.finish()
-    except (pyrage.DecryptError, OSError, OperatorError) as error:
-        if source.failure:
-            raise _unreadable(source.failure) from None
-        if unpacker.failure:
-            raise unpacker.failure from None
-        if str(error) == "No matching keys found":
-            raise OperatorError(
-                "this backup was encrypted with a different recovery key. Use the recovery "
-                "kit of the box that made the backup."
-            ) from None
-        if isinstance(error, OperatorError):
-            raise
-        raise OperatorError(f"this backup is damaged or truncated. {_UNUSABLE}") from None
+    # If the other end was closed, closing this one fails as well.
+    with suppress(BrokenPipeError), os.fdopen(handle, "wb") as pipe:
+        try:
+            pyrage.decrypt_io(source, pipe, [key.identity])
+        except (pyrage.DecryptError, OSError) as error:
+            return str(error) or type(error).__name__
+    return ""
 
 
 @contextmanager
@@ -208,124 +220,53 @@ def _unreadable(error: OSError) -> OperatorError:
     return OperatorError(f"this backup cannot be read ({error.strerror}). {_UNUSABLE}")
 
 
-class _Source:
-    """What age decrypts. Remembers an error of the disk, and tells the progress."""
-
-    def __init__(self, file: BinaryIO, progress: Progress) -> None:
-        self._file, self._progress = file, progress
-        self._done, self._told = 0, 0
-        self._total = os.fstat(file.fileno()).st_size
-        self.failure: OSError | None = None
-
-    def read(self, size: int) -> bytes:
-        try:
-            data = self._file.read(size)
-        except OSError as error:
-            self.failure = error
-            raise
-        self._done += len(data)
-        if self._done - self._told >= _BLOCK or not data:
-            self._told = self._done
-            self._progress(self._done, self._total)
-        return data
-
-
-class _Unpacker:
-    """Takes the decrypted archive in pieces of any size, checks it and writes its files."""
-
-    def __init__(self, folder: Path | None, newest_schema: int) -> None:
-        self._folder, self._newest = folder, newest_schema
-        self._manifest: Manifest | None = None
-        self._names: set[str] = set()
-        self._is_complete = False
-        self._buffer = bytearray()
-        self._parser = self._parse()
-        next(self._parser)
-        self.failure: Exception | None = None
-
-    def write(self, data: bytes) -> int:
-        self._buffer += data
-        try:
-            next(self._parser, None)
-        except Exception as error:
-            self.failure = error
-            raise
-        return len(data)
-
-    def flush(self) -> None:
-        """Do nothing: `_parse` syncs each file."""
-
-    def finish(self) -> Manifest:
-        """Return the manifest. Raises OperatorError if the archive lacks a file or its end."""
-        if self._manifest is None or not self._is_complete or not self._names >= _NEEDED:
-            raise OperatorError(f"this backup is incomplete. {_UNUSABLE}")
-        return self._manifest
-
-    def _parse(self) -> Generator[None, None, None]:
-        """Read the archive. Each `yield` waits for more data in the buffer."""
-        while True:
-            yield from self._wait_for(_TAR_BLOCK)
-            block = self._take(_TAR_BLOCK)
-            if not any(block):
-                break
-            member = _read_header(block)
-            if self._manifest is None:
-                self._manifest = yield from self._read_manifest(member)
-            else:
-                yield from self._read_file(member)
-            padding = -member.size % _TAR_BLOCK
-            yield from self._wait_for(padding)
-            self._take(padding)
-        self._is_complete = True
-        while True:
-            self._buffer.clear()
-            yield
-
-    def _read_manifest(self, member: tarfile.TarInfo) -> Generator[None, None, Manifest]:
-        if member.name != _MANIFEST or member.size > _BLOCK:
-            raise OperatorError(f"this file is not a backup of venuebox. {_UNUSABLE}")
-        yield from self._wait_for(member.size)
-        try:
-            manifest = msgspec.json.decode(self._take(member.size), type=Manifest)
-            parse_instant(manifest.made_at)
-        except (ValueError, OverflowError, RecursionError):
-            raise OperatorError(f"the manifest of this backup is damaged. {_UNUSABLE}") from None
-        if manifest.schema > self._newest:
-            raise OperatorError(
-                f"this backup was made by venuebox {manifest.version}, which is newer. Restore it "
-                "with that version."
-            )
-        return manifest
-
-    def _read_file(self, member: tarfile.TarInfo) -> Generator[None, None, None]:
-        if not _ALLOWED_NAMES.fullmatch(member.name) or member.name in self._names:
+def _read_tar(plain: BinaryIO, folder: Path | None, newest_schema: int) -> Manifest | None:
+    """Read the archive to its end, check it, and write its files. None means that it is cut off."""
+    manifest, names = None, set[str]()
+    while any(block := plain.read(_TAR_BLOCK)):
+        member = _read_header(block)
+        if manifest is None:
+            manifest = _read_manifest(plain, member, newest_schema)
+        elif not _ALLOWED_NAMES.fullmatch(member.name) or member.name in names:
             raise OperatorError(f"this backup contains an unexpected file {member.name!r}")
-        self._names.add(member.name)
-        if self._folder is None:
-            yield from self._copy(member.size, lambda _: None)
-            return
-        path = self._folder / member.name
+        else:
+            names.add(member.name)
+            _read_file(plain, member, folder)
+        plain.read(-member.size % _TAR_BLOCK)
+    is_whole = len(block) == _TAR_BLOCK and names >= _NEEDED
+    while plain.read(_BLOCK):  # age authenticates what follows too
+        pass
+    return manifest if is_whole else None
+
+
+def _read_manifest(plain: BinaryIO, member: tarfile.TarInfo, newest_schema: int) -> Manifest:
+    if member.name != _MANIFEST or member.size > _BLOCK:
+        raise OperatorError(f"this file is not a backup of venuebox. {_UNUSABLE}")
+    try:
+        manifest = msgspec.json.decode(plain.read(member.size), type=Manifest)
+        parse_instant(manifest.made_at)
+    except (ValueError, OverflowError, RecursionError):
+        raise OperatorError(f"the manifest of this backup is damaged. {_UNUSABLE}") from None
+    if manifest.schema > newest_schema:
+        raise OperatorError(
+            f"this backup was made by venuebox {manifest.version}, which is newer. Restore it with "
+            "that version."
+        )
+    return manifest
+
+
+def _read_file(plain: BinaryIO, member: tarfile.TarInfo, folder: Path | None) -> None:
+    path = Path(os.devnull) if folder is None else folder / member.name
+    if folder is not None:
         make_folder(path.parent)
-        with open(path, "xb", opener=open_private) as file:
-            yield from self._copy(member.size, file.write)
-            file.flush()
+    with open(path, "wb", opener=open_private) as file:
+        left = member.size
+        while left and (block := plain.read(min(left, _BLOCK))):
+            file.write(block)
+            left -= len(block)
+        file.flush()
+        if folder is not None:
             os.fsync(file.fileno())
-
-    def _copy(self, left: int, write: Callable[[bytes], object]) -> Generator[None, None, None]:
-        while left:
-            yield from self._wait_for(1)
-            piece = self._take(min(left, len(self._buffer)))
-            write(piece)
-            left -= len(piece)
-
-    def _wait_for(self, size: int) -> Generator[None, None, None]:
-        while len(self._buffer) < size:
-            yield
-
-    def _take(self, size: int) -> bytes:
-        piece = bytes(self._buffer[:size])
-        del self._buffer[:size]
-        return piece
 
 
 def _read_header(block: bytes) -> tarfile.TarInfo:

@@ -18,7 +18,7 @@ from appliance.core.settings import Settings
 from appliance.core.tokens import EnvironmentName, Keyring, Tokens
 from appliance.database.connection import Reader, open_connection, open_for_command
 from appliance.database.integrity import count_rows, list_faults, make_live, session
-from appliance.database.migrate import migrate, newest_schema
+from appliance.database.migrate import newest_schema
 from appliance.door.guest_pass import decode_pass, get_signing_key, pass_text
 from appliance.door.scan import look_up_code
 from appliance.reservations.rows import find_reservation
@@ -30,20 +30,15 @@ BOOKINGS_BYTES = 16 << 20  # larger than the amount that bookings add to the WAL
 
 def prove(
     file: BinaryIO, key: RecoveryKey, scratch: Path, clock: Clock, zones: ZoneDatabase,
-    progress: archive.Progress = lambda _done, _all: None, *, upgrade: bool = False,
+    progress: archive.Progress = lambda _done, _all: None,
 ) -> archive.Manifest:  # fmt: skip
     """Verify the backup by restoring it to a temporary folder in `scratch`.
 
-    With `upgrade`, also upgrade the restored databases to this version's schema. Raises
-    OperatorError if the file is unusable (see `read_archive`), a database is corrupt, rows are
-    missing, or a guest pass signed with the restored keys is not accepted.
+    Raises OperatorError if the file is unusable (see `read_archive`), if a database is corrupt, if
+    rows are missing, or if a guest pass signed with the restored keys is not accepted.
     """
     with tempfile.TemporaryDirectory(prefix="proof-", dir=scratch) as folder:
-        manifest = unpack_proven(file, key, Path(folder), clock, zones, progress)
-        for name in ENVIRONMENTS if upgrade else ():
-            migrate(Path(folder, f"{name}.db"))
-            _refuse_faults(Path(folder, f"{name}.db"))
-        return manifest
+        return unpack_proven(file, key, Path(folder), clock, zones, progress)
 
 
 def unpack_proven(

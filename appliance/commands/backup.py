@@ -54,8 +54,6 @@ def add(commands: Commands) -> None:
     meaning = "check a backup by restoring it to a temporary folder"
     parser = add_command(commands, "verify", verify, meaning, "--data")
     parser.add_argument("file", metavar="FILE", help="the backup")
-    meaning = "also upgrade the temporary copy to this version's database schema"
-    parser.add_argument("--upgrade", action="store_true", help=meaning)
     meaning = "recovery key (default: the box's own, else prompt)"
     parser.add_argument("--key", metavar="KEY", help=meaning)
 
@@ -129,21 +127,15 @@ def _restore(arguments: argparse.Namespace, console: Console, fetched: Path | No
 
 
 def verify(arguments: argparse.Namespace, console: Console) -> int:
-    """Verify a whole backup and print what it contains.
-
-    With --upgrade, also check that this version of the program can read the box's settings and
-    upgrade the restored databases.
-    """
+    """Verify a whole backup and print what it contains."""
     with open_backup(Path(arguments.file)) as file:
         directory = console.directory(arguments)
         key = None if arguments.key else recovery_key.find_recovery_key(directory)
         with tempfile.TemporaryDirectory(prefix="venuebox-verify-") as scratch:
             made = prove(
                 file, key or ask_key(arguments.key), Path(scratch), console.clock, console.zones,
-                partial(report, "proving"), upgrade=arguments.upgrade,
+                partial(report, "proving"),
             )  # fmt: skip
-    if arguments.upgrade:
-        console.settings(directory)
     print(
         f"{one_line(made.venue)}, {made.made_at}, venuebox {made.version}: the backup is complete "
         f"and can be restored (reservations: {made.reservations})"

@@ -8,7 +8,7 @@ from appliance.commands.console import Commands, Console, add_command, add_group
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
 from appliance.core.edited_files import decode_edited
 from appliance.core.files import atomic_write
-from appliance.core.settings_file import settings_example
+from appliance.core.saved_settings import settings_example
 from appliance.core.tokens import Keyring
 from appliance.database.integrity import session
 from appliance.database.migrate import migrate

@@ -1,4 +1,4 @@
-"""`venuebox service`: install the box as a systemd service."""
+"""`venuebox service`: install the program, and the box as a systemd service."""
 
 import argparse
 import contextlib
@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
 
@@ -18,6 +18,17 @@ from appliance.core.data_directory import DataDirectory, choose_data_directory
 from appliance.core.errors import OperatorError
 from appliance.core.files import acting_as, find_owner
 from appliance.core.settings import Settings, is_system_folder
+from appliance.environment import own_version
+from appliance.program import (
+    PLACE,
+    current_program,
+    find_program,
+    is_built,
+    is_installed,
+    link_command,
+    switch,
+    unpack,
+)
 from appliance.release import REQUEST
 
 UNIT = Path("/etc/systemd/system/venuebox.service")
@@ -36,12 +47,15 @@ def add(commands: Commands) -> None:
     parser = add_command(group, "install", run, "write and enable the systemd unit", "--data")
     parser.add_argument("--user", metavar="U", default="venuebox", help="user that runs the box")
     parser.add_argument("--print", action="store_true", help="print the unit and change nothing")
+    parser = add_command(group, "unpack", _unpack, "install only the program, which is one file")
+    meaning = "create a folder for this version in DIR (default: %(default)s)"
+    parser.add_argument("place", nargs="?", type=Path, default=PLACE, metavar="DIR", help=meaning)
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Write, enable and start the unit for this program and data directory."""
     directory = choose_data_directory(arguments.data, console.environ)
-    program = find_program()
+    program = str(current_program()) if is_built() else find_program()
     if not arguments.print and os.geteuid() != 0:
         raise OperatorError("only root can install a service. Use sudo.")
     with acting_as(find_owner(directory.root)):  # read the files as the owner, not as root
@@ -51,7 +65,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         if not arguments.print:
             directory.check()
     unit = make_unit(directory.root, arguments.user, program, backups)
-    units = {UNIT.name: unit} | make_update_units(directory.root, program)
+    # Only root may be able to write what the update service runs as root.
+    updates = make_update_units(directory.root, program) if is_built() else {}
     if arguments.print:
         print(unit, end="")
         return 0
@@ -64,28 +79,62 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         with directory.lock():  # raises OperatorError if a box started by hand is running
             pass
     user = _find_user(arguments.user)
-    for path in (program, sys.executable, str(directory.root.parent)):
-        if not _may(user, os.X_OK, path):  # for example, if the program is in a private home folder
-            raise OperatorError(
-                f"{user.pw_name} cannot access {path}. Move it to a place that all users can "
-                "read, such as /opt or /srv, or run the service under your own account with --user."
-            )
-    _verify(units)
+    places = [directory.root.parent, *([] if is_built() else [program, sys.executable])]
+    _refuse_closed(user, map(str, places))
+    _install_program({UNIT.name: unit} | updates)
     _give_to(directory, user)
-    _write_units(units)
+    _write_units({UNIT.name: unit} | updates)
     # A running service must be restarted for the new unit to take effect.
+    names = [_UPDATE_PATH] * bool(updates) + [UNIT.name]
     for words in (
-        ("daemon-reload",), ("enable", _UPDATE_PATH), ("restart", _UPDATE_PATH),
-        ("enable", UNIT.name), ("restart", UNIT.name),
+        ("daemon-reload",), *((verb, name) for name in names for verb in ("enable", "restart"))
     ):  # fmt: skip
         _must(f"systemctl {words[0]} failed", systemctl, *words)
     print(f"{UNIT} written and started. Check it with systemctl status venuebox.")
     if backups and not _may(user, os.W_OK, backups):
         print(
             f"backups cannot be written yet. Plug in the volume with {backups}, and make "
-            f"{arguments.user} the owner of that folder."
+            f"{arguments.user} the owner of that folder.",
+            file=sys.stderr,
         )
     return 0
+
+
+def _install_program(units: Mapping[str, str]) -> None:
+    """Let systemd check the units, and install the program if it is one file."""
+    if not is_built() or is_installed():
+        _verify(units)
+        return
+    folder = unpack(own_version())
+    through_link, program = str(current_program()), str(folder / "venuebox")
+    _verify({name: text.replace(through_link, program) for name, text in units.items()})
+    switch(folder)
+    link_command()
+
+
+def _unpack(arguments: argparse.Namespace, _console: Console) -> int:
+    """Copy the program into a folder of its own and print the folder. No link is moved."""
+    if not is_built():
+        raise OperatorError("this program is not one file, so there is nothing to unpack.")
+    print(unpack(own_version(), arguments.place.absolute()))
+    return 0
+
+
+def runs_program(place: Path) -> bool:
+    """Whether the service runs the program that is installed in `place`."""
+    try:
+        return f"\nExecStart={_quoted(str(current_program(place)))} " in UNIT.read_text("utf-8")
+    except OSError:
+        return False
+
+
+def _refuse_closed(user: pwd.struct_passwd, paths: Iterable[str]) -> None:
+    for path in paths:
+        if not _may(user, os.X_OK, path):  # for example, if the program is in a private home folder
+            raise OperatorError(
+                f"{user.pw_name} cannot access {path}. Move it to a place that all users can "
+                "read, such as /opt or /srv, or run the service under your own account with --user."
+            )
 
 
 def _find_backups(settings: Settings) -> str:
@@ -187,15 +236,6 @@ def _groups_line() -> str:
     there = {entry.gr_name for entry in grp.getgrall()}
     known = [name for name in _SCANNER_GROUPS if name in there]
     return f"SupplementaryGroups={' '.join(known)}\n" if known else ""
-
-
-def find_program() -> str:
-    """Return the absolute path of this program."""
-    if getattr(sys, "frozen", False):
-        return sys.executable
-    called = Path(sys.argv[0])
-    found = shutil.which(called) if called.name == "venuebox" else None
-    return str(Path(found).absolute()) if found else str(Path(sys.executable).with_name("venuebox"))
 
 
 def _find_user(name: str) -> pwd.struct_passwd:

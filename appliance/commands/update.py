@@ -1,6 +1,6 @@
 """`venuebox update`: install a signed release of the program, and roll back if the update fails.
 
-To back up, test and restore the data, this module runs other commands of the program, which act as
+To back up and restore the data, this module runs other commands of the program, which act as
 the data directory's owner.
 """
 
@@ -12,21 +12,23 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from appliance import program
 from appliance.clock import Clock
 from appliance.commands.console import Commands, Console, add_command
-from appliance.commands.service import BOOTED, UNIT, find_program
+from appliance.commands.service import BOOTED, UNIT, runs_program
 from appliance.core.data_directory import DataDirectory, choose_data_directory
 from appliance.core.errors import OperatorError
-from appliance.core.files import acting_as, find_owner, sync
+from appliance.core.files import acting_as, exclusive, find_owner
 from appliance.database.integrity import read_schema_number
 from appliance.database.migrate import newest_schema
 from appliance.environment import own_version
@@ -40,7 +42,6 @@ from appliance.release import (
     read_manifest,
     read_release_key,
     read_request,
-    update_lock,
     write_update_record,
 )
 
@@ -51,6 +52,7 @@ _DOWNLOAD_SECONDS = 3600.0
 _COMMAND_SECONDS = 1800.0  # enough to back up a large box with a slow disk
 _WATCH_SECONDS = 60.0
 _PAUSE_SECONDS = 1.0
+_LOCK_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,49 +102,43 @@ def add(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
-    """Update the program of the systemd service. Only the binary can be updated."""
+    """Update the program of the systemd service. Only an installed program can be updated."""
     directory = choose_data_directory(arguments.data, console.environ)
+    systemctl = shutil.which("systemctl")
+    if systemctl is None or not BOOTED.is_dir() or not runs_program(program.PLACE):
+        raise OperatorError(
+            "only a program that venuebox service install has installed can be updated with this "
+            "command (docs/operations/upgrade.md)"
+        )
+    if os.geteuid() != 0:
+        raise OperatorError("only root can replace the program. Use sudo")
     progress = Progress(directory, console.clock)
-    with update_lock(Path(find_program())):
+    staging = program.make_staging(program.PLACE)
+    with exclusive(staging, _LOCK_SECONDS, "another update is running"):
         try:
-            _update_service(arguments.release, directory.root, progress)
+            key = read_release_key()
+            service = make_service(systemctl, directory.root)
+            source = arguments.release or read_request(directory.root)
+            progress.note("download", f"reading {source}")
+            with open_release(source, staging) as file:
+                data, place = directory.root, program.PLACE
+                update(file, key, place, data, service, own_version(), progress)
         except (OperatorError, OSError) as error:
             progress.fail(str(error))
             raise OperatorError(str(error)) from None
     return 0
 
 
-def _update_service(release: str | None, data: Path, progress: Progress) -> None:
-    key, program = read_release_key(), Path(find_program())
-    systemctl = shutil.which("systemctl")
-    if systemctl is None or not BOOTED.is_dir() or not UNIT.exists():
-        raise OperatorError(
-            "only a box that runs as a systemd service can be updated with this command. Replace "
-            "the program yourself (docs/operations/upgrade.md)"
-        )
-    if str(program) not in UNIT.read_text("utf-8"):
-        raise OperatorError(
-            f"the service does not run {program}. Run the update with the service's program"
-        )
-    if not os.access(program.parent, os.W_OK):
-        raise OperatorError(f"you may not replace {program}. Use sudo")
+def make_service(systemctl: str, data: Path) -> Service:
+    """Return the systemd service of the box in `data`."""
 
     def control(verb: str) -> Callable[[], object]:
         return lambda: call([systemctl, verb, UNIT.name])
 
     def is_healthy() -> bool:
-        return is_box_healthy(program, data)
+        return is_box_healthy(program.current_program(program.PLACE), data)
 
-    service = Service(control("restart"), control("stop"), is_healthy)
-    source = release or read_request(data)
-    progress.note("download", f"reading {source}")
-    # The box wrote the request. If the request names a file, open the file with the permissions of
-    # the box's user, not with root's.
-    is_own = release is not None or "://" in source
-    with acting_as(os.geteuid() if is_own else find_owner(data)):
-        file = open_release(source, program.parent)
-    with file:
-        update(file, key, program, data, service, own_version(), progress)
+    return Service(control("restart"), control("stop"), is_healthy)
 
 
 def open_release(source: str, folder: Path) -> IO[bytes]:
@@ -190,59 +186,53 @@ def _copy(source: HTTPResponse, target: IO[bytes]) -> None:
 
 
 def update(
-    release: IO[bytes], key: Ed25519PublicKey, program: Path, data: Path, service: Service,
+    release: IO[bytes], key: Ed25519PublicKey, place: Path, data: Path, service: Service,
     installed: str, progress: Progress,
 ) -> None:  # fmt: skip
     """Install a release, and watch whether the box works with it.
 
-    Checks the release, makes a backup, tests the new program on a copy of the data, replaces
-    `program` and restarts the box. `installed` is the version of `program`. If this process is
-    killed, either the complete old program or the complete new one is installed. Raises
-    OperatorError if the update failed before it changed anything, or if the new program failed. The
-    message says which program is in use.
+    Checks the release, makes a backup, lets the new program unpack itself in `place`, moves the
+    link and restarts the box. `installed` is the version in use. If this process is killed, the
+    link leads to the complete old version or to the complete new one. Raises OperatorError if the
+    update failed before it changed anything, or if the new program failed. The message says which
+    program is in use.
     """
-    new = program.with_name(f".{program.name}.new")
+    manifest = read_manifest(release, key)
+    check_manifest(manifest, installed)
+    progress.version = manifest.version
+    new, previous = program.make_staging(place) / "venuebox", (place / "current").resolve()
     try:
-        manifest = read_manifest(release, key)
-        check_manifest(manifest, installed)
-        progress.version = manifest.version
         _unpack(release, manifest, new)
         if manifest.notes:
             print(manifest.notes)
         progress.note("backup", "making a backup")
-        made = call([program, "backup", "--data", data])
-        backup = made.partition(": ")[0]
-        progress.note("trial", f"trying {manifest.version} on a copy")
-        call([new, "verify", backup, "--upgrade", "--data", data])
-        previous = program.with_name(f".{program.name}.previous")
-        previous.unlink(missing_ok=True)
-        previous.hardlink_to(program)
-        new.replace(program)
-        sync(program.parent)
+        call([previous / "venuebox", "backup", "--data", data])
+        folder = Path(call([new, "service", "unpack", place], TMPDIR=str(new.parent)))
     finally:
         new.unlink(missing_ok=True)
+    program.switch(folder, place)
     progress.note("start", f"starting {manifest.version} and watching it")
     is_well, was_well = _watch(service)
     if is_well:
-        progress.note("done", f"{program} is now {manifest.version}")
-    else:
-        if manifest.schema != newest_schema() and was_well:
-            progress.note("stays", "")
-            raise OperatorError(
-                f"{manifest.version} stopped answering. It stays installed, because {installed} "
-                "cannot read the bookings made since the update. Run venuebox doctor"
-            )
-        try:
-            _go_back(program, previous, data, service)
-        except (OperatorError, OSError) as error:
-            trouble = (
-                f"{manifest.version} did not work. It stays installed, because {installed} could "
-                f"not be put back ({error}). See docs/operations/upgrade.md"
-            )
-            progress.note("stays", "", trouble)
-            raise OperatorError(trouble) from None
-        progress.note("went_back", "")
-        raise OperatorError(f"{manifest.version} did not work, so {installed} is in use again")
+        progress.note("done", f"{manifest.version} is installed")
+        return
+    if manifest.schema != newest_schema() and was_well:
+        progress.note("stays", "")
+        raise OperatorError(
+            f"{manifest.version} stopped answering. It stays installed, because {installed} cannot "
+            "read the bookings made since the update. Run venuebox doctor"
+        )
+    try:
+        _go_back(place, previous, data, service)
+    except (OperatorError, OSError) as error:
+        trouble = (
+            f"{manifest.version} did not work. It stays installed, because {installed} could not "
+            f"be put back ({error}). See docs/operations/upgrade.md"
+        )
+        progress.note("stays", "", trouble)
+        raise OperatorError(trouble) from None
+    progress.note("went_back", "")
+    raise OperatorError(f"{manifest.version} did not work, so {installed} is in use again")
 
 
 def _unpack(release: IO[bytes], manifest: Manifest, target: Path) -> None:
@@ -258,31 +248,33 @@ def _unpack(release: IO[bytes], manifest: Manifest, target: Path) -> None:
         os.fsync(file.fileno())
 
 
-def call(words: Sequence[str | Path]) -> str:
-    """Run a command and return its output.
+def call(words: Sequence[str | Path], **environ: str) -> str:
+    """Run a command and return its output. `environ` are more environment variables for it.
 
     If the command fails, raises OperatorError with the command's error message.
     """
-    done = _run(words)
+    done = _run(words, environ)
     if done.returncode:
         raise OperatorError(done.stderr.strip().removeprefix("venuebox: ") or f"{words[0]} failed")
     return done.stdout.strip()
 
 
-def _run(words: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
+def _run(
+    words: Sequence[str | Path], environ: Mapping[str, str] = MappingProxyType({})
+) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(  # noqa: S603 - the program, its replacement, and systemctl
             words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-            timeout=_COMMAND_SECONDS,
+            timeout=_COMMAND_SECONDS, env={**os.environ, **environ},
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         raise OperatorError(f"{words[0]} cannot be run ({error})") from None
 
 
-def is_box_healthy(program: Path, data: Path) -> bool:
+def is_box_healthy(installed: Path, data: Path) -> bool:
     """Ask `venuebox doctor` whether the box runs and answers."""
     try:
-        checks = json.loads(_run([program, "doctor", "--json", "--data", data]).stdout)["checks"]
+        checks = json.loads(_run([installed, "doctor", "--json", "--data", data]).stdout)["checks"]
     except (OperatorError, ValueError):
         return False
     return any(check["name"] == "box" and check["status"] == "ok" for check in checks)
@@ -299,8 +291,8 @@ def _watch(service: Service) -> tuple[bool, bool]:
     return is_well, was_well
 
 
-def _go_back(program: Path, previous: Path, data: Path, service: Service) -> None:
-    """Restore a backup if a database's schema was upgraded, then put the previous program back.
+def _go_back(place: Path, previous: Path, data: Path, service: Service) -> None:
+    """Restore a backup if a database's schema was upgraded, then move the link back.
 
     If the power fails between these steps, the new program is still installed, and it upgrades the
     restored data again. In the opposite order, the previous program would already be installed, and
@@ -316,9 +308,8 @@ def _go_back(program: Path, previous: Path, data: Path, service: Service) -> Non
         with acting_as(find_owner(data)):  # files that SQLite creates must belong to the owner
             schemas = [read_schema_number(path) for path in DataDirectory(data).databases]
         if max(schemas) > newest_schema():  # this program is the previous one
-            call([previous, "restore", "--latest", "--data", data])
-        previous.replace(program)
-        sync(program.parent)
+            call([previous / "venuebox", "restore", "--latest", "--data", data])
+        program.switch(previous, place)
     finally:
         _restart(service)
 

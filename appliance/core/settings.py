@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, get_type_hints
 from urllib.parse import parse_qsl, urlsplit
 
+import msgspec
+
 from appliance.core.declared_settings import check_setting, checked, one_of, within
 from appliance.core.edited_files import decode_edited, parse_edited
 from appliance.core.errors import OperatorError
@@ -19,6 +21,9 @@ _TOKEN_LEAST = 16
 _NEVER_IN_A_BASE = frozenset(" ?#@<>\"'\\")
 _COUNT_MAX = 10**9
 _DAYS_MAX = 36_500  # more days would overflow a date
+SAVED_FILE = "secrets/portal.json"  # what the portal has stored, with the mail server's password
+Document = Mapping[str, Mapping[str, Any]]
+_NONE: Document = {}
 SSL_MODES = ("verify-full", "verify-ca", "require", "disable")
 CHALLENGES = ("tls-alpn-01", "http-01", "dns-01")
 
@@ -177,9 +182,8 @@ class WebhookSettings:
 
 @dataclass(frozen=True, slots=True)
 class RetentionSettings:
-    """How long guests' data and the webhook log are kept."""
+    """How long the logs are kept."""
 
-    contact_days: int = within(30, 1, _DAYS_MAX)
     attempt_days: int = within(30, 1, _DAYS_MAX)
     attempt_rows: int = within(100_000, 1, _COUNT_MAX)
     attempt_megabytes: int = within(64, 1, 10**6)
@@ -198,14 +202,6 @@ class MailSettings:
     user: str = ""
     password: str = ""
     sender: str = ""
-    reminder_hours: int = within(24, 0, 720)
-
-
-@dataclass(frozen=True, slots=True)
-class DoorSettings:
-    """Rules for check-in."""
-
-    early_minutes: int = within(120, 0, 1440)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,17 +245,9 @@ class UpdateSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class GuestSettings:
-    """How late guests may cancel."""
-
-    cancel_hours: int = within(2, 0, 720)
-
-
-@dataclass(frozen=True, slots=True)
 class BookingSettings:
-    """The booking page and its limits."""
+    """Limits of the booking page."""
 
-    enabled: bool = False
     open_for_guest: int = within(6, 1, _COUNT_MAX)
     open_for_address: int = within(40, 1, _COUNT_MAX)
     hourly_for_address: int = within(40, 1, _COUNT_MAX)
@@ -276,11 +264,9 @@ class Settings:
     webhooks: WebhookSettings = field(default_factory=WebhookSettings)
     retention: RetentionSettings = field(default_factory=RetentionSettings)
     mail: MailSettings = field(default_factory=MailSettings)
-    door: DoorSettings = field(default_factory=DoorSettings)
     backup: BackupSettings = field(default_factory=BackupSettings)
     mirror: MirrorSettings = field(default_factory=MirrorSettings)
     update: UpdateSettings = field(default_factory=UpdateSettings)
-    guest: GuestSettings = field(default_factory=GuestSettings)
     booking: BookingSettings = field(default_factory=BookingSettings)
     readers: tuple[ReaderSettings, ...] = ()
 
@@ -305,22 +291,49 @@ RANGES: Mapping[str, tuple[int, int]] = {
 
 
 def read_settings(file: Path, environ: Mapping[str, str]) -> Settings:
-    """Read the settings from `file`, which may be missing, and from environment variables.
+    """Read the settings from `file`, the portal's, and from environment variables.
 
-    Environment variables take precedence. Raises OperatorError if a setting is invalid. The message
+    `file` may be missing. It goes before the portal's settings, and environment variables go before
+    both. Raises OperatorError if a setting is invalid. The message
     names the setting, the value and the allowed values.
+    """
+    return parse_settings(read_text(file), environ, file.name, read_saved(file))
+
+
+def read_text(file: Path) -> str:
+    """Return the text of `settings.toml`, or "" if it is missing.
+
+    Raises OperatorError if it cannot be read or is not UTF-8.
     """
     try:
         raw = file.read_bytes() if file.exists() else b""
     except OSError as error:
         raise OperatorError(f"{file.name} cannot be read: {error}") from None
-    return parse_settings(decode_edited(raw, file.name), environ, file.name)
+    return decode_edited(raw, file.name)
 
 
-def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.toml") -> Settings:
-    """Parse the settings in `text`, the content of the file `name`, and in `environ`.
+def read_saved(file: Path) -> Document:
+    """Return the settings that the portal has stored, by section and name.
 
-    Raises OperatorError for the same reasons as `read_settings`.
+    `file` is `settings.toml` in the same data directory. Raises OperatorError if they cannot be
+    read.
+    """
+    saved = file.parent / SAVED_FILE
+    try:
+        return msgspec.json.decode(saved.read_bytes(), type=dict[str, dict[str, Any]])
+    except FileNotFoundError:
+        return {}
+    except (OSError, msgspec.DecodeError) as error:
+        raise OperatorError(f"{SAVED_FILE} cannot be read: {error}") from None
+
+
+def parse_settings(
+    text: str, environ: Mapping[str, str], name: str = "settings.toml", saved: Document = _NONE
+) -> Settings:
+    """Parse the settings in `text`, the content of the file `name`, in `environ` and in `saved`.
+
+    `environ` goes before `text`, and `text` before `saved`. Raises OperatorError for the same
+    reasons as `read_settings`.
     """
     document = parse_edited(text, name)
     readers = parse_readers(document.pop("readers", []))
@@ -329,7 +342,7 @@ def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.
             allowed = ", ".join(_SECTIONS)
             raise OperatorError(f"unknown section [{section}] in {name}. Use one of {allowed}.")
     sections = {
-        section: _read_section(section, kind, document.get(section, {}), environ)
+        section: _read_section(section, kind, document.get(section, {}), environ, saved)
         for section, kind in _SECTIONS.items()
     }
     _refuse_unknown_variables(environ)
@@ -361,24 +374,28 @@ def _check_acme(acme: AcmeSettings) -> None:
 
 def describe_settings() -> list[tuple[str, str, Any]]:
     """Return each setting as (section.name, environment variable, default)."""
-    return [(name, _variable(*name.split(".")), item.default) for name, item in _declared()]
+    return [(name, variable_of(*name.split(".")), item.default) for name, item in _declared()]
 
 
-def _variable(section: str, name: str) -> str:
+def variable_of(section: str, name: str) -> str:
+    """Return the name of the environment variable that sets `section.name`."""
     return f"VENUEBOX_{section}_{name}".upper()
 
 
-def _read_section(section: str, kind: Any, table: Any, environ: Mapping[str, str]) -> Any:
+def _read_section(
+    section: str, kind: Any, table: Any, environ: Mapping[str, str], saved: Document
+) -> Any:
     if not isinstance(table, dict):
         raise OperatorError(
             f"{section} in settings.toml must be a section that starts with [{section}]"
         )
+    table = {**saved.get(section, {}), **table}
     hints, values = get_type_hints(kind), {}
     for name in table:
         if name not in hints:
             raise OperatorError(f"unknown setting {section}.{name}. Use one of {', '.join(hints)}.")
     for item in dataclasses.fields(kind):
-        name, variable = item.name, _variable(section, item.name)
+        name, variable = item.name, variable_of(section, item.name)
         if variable in environ:
             value = _from_text(hints[name], environ[variable])
         elif name in table:

@@ -20,7 +20,20 @@ CREATE TABLE venue (
     policies TEXT,                   -- JSON object or null
     address TEXT,                    -- how guests find it, for guests alone
     map_url TEXT,                    -- https; null: they are led to a map by the address
-    phone TEXT                       -- for guests; null: they are shown none
+    phone TEXT,                      -- for guests; null: they are shown none
+    booking_page INTEGER NOT NULL DEFAULT 0 CHECK (booking_page IN (0, 1)),
+    cancel_hours INTEGER NOT NULL DEFAULT 2 CHECK (cancel_hours >= 0),
+    reminder_hours INTEGER NOT NULL DEFAULT 24 CHECK (reminder_hours >= 0),  -- 0: no reminder
+    early_minutes INTEGER NOT NULL DEFAULT 120 CHECK (early_minutes >= 0),
+    contact_days INTEGER NOT NULL DEFAULT 30 CHECK (contact_days >= 1),
+    house_email TEXT,                -- told of what guests do; null: nobody is
+    hears_requests INTEGER NOT NULL DEFAULT 1 CHECK (hears_requests IN (0, 1)),
+    hears_cancellations INTEGER NOT NULL DEFAULT 1 CHECK (hears_cancellations IN (0, 1)),
+    hears_payments INTEGER NOT NULL DEFAULT 1 CHECK (hears_payments IN (0, 1)),
+    -- 1: guests book a slot, never the whole evening.
+    slots_only INTEGER NOT NULL DEFAULT 0 CHECK (slots_only IN (0, 1)),
+    -- How much of a guest's name the door sees; null: the first name.
+    names_at_door TEXT CHECK (names_at_door IN ('initial', 'whole'))
 ) STRICT;
 
 -- Named venue_table because TABLE is a word of SQL.
@@ -482,7 +495,8 @@ CREATE TABLE email (
     reservation_id TEXT NOT NULL REFERENCES reservation (id),
     kind TEXT NOT NULL CHECK (kind = 'confirmation' OR kind = 'requested'
         OR kind = 'payment_due' OR kind = 'accepted' OR kind = 'declined'
-        OR kind = 'cancelled' OR kind = 'changed' OR kind = 'reminder'),
+        OR kind = 'cancelled' OR kind = 'changed' OR kind = 'reminder'
+        OR kind = 'house_request' OR kind = 'house_cancelled' OR kind = 'house_payment'),
     recipient TEXT,                  -- erased with the guest's contacts, as are the words
     words TEXT,                      -- a line from the house
     language TEXT NOT NULL CHECK (language = 'fr' OR language = 'en' OR language = 'ar'),

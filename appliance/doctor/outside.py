@@ -133,8 +133,7 @@ class OutsideWatch:
 
     def __init__(self, environment: Environment, trust: Trust | None = None) -> None:
         """`environment` must be the live environment."""
-        url = environment.settings.server.app_url
-        self.url = url if is_checked(url) else ""
+        self._environment = environment
         self.latest: Check | None = None
         self._keyring = environment.keyring
         self._database = environment.database
@@ -144,6 +143,12 @@ class OutsideWatch:
         self._has_worked = False
         self._failures = 0
         self.job = Job("outside check", self._database, self._next_due, self.check)
+
+    @property
+    def url(self) -> str:
+        """The public address, or "" if there is none to check."""
+        url = self._environment.settings.server.app_url
+        return url if is_checked(url) else ""
 
     async def check(self) -> None:
         """Check now, store the result as `latest`, and raise or clear the alert."""

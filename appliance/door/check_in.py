@@ -56,7 +56,7 @@ class DoorChanged(Struct, frozen=True):
     verdict: Verdict
 
 
-def check_in(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Decided:
+def check_in(tx: Transaction, terminal: Terminal, scan: Scan) -> Decided:
     """Judge `scan`, then apply, log and announce the verdict.
 
     A repeated scan (same terminal and scan id) gets the same response as the first. A simulated
@@ -67,7 +67,7 @@ def check_in(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int
     earlier = None if scan.simulate else find_decided(tx, terminal.id, scan.id)
     if earlier is not None:
         return earlier
-    decided = decide_and_count(tx, terminal, scan, early_minutes)
+    decided = decide_and_count(tx, terminal, scan)
     if not scan.simulate:
         keep_scan(tx, terminal, scan, decided.verdict)
     return decided
@@ -75,7 +75,7 @@ def check_in(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int
 
 def check_in_by_staff(
     tx: Transaction, person: StaffMember, reservation_id: str, scan_id: str,
-    *, arrivals: int | None, reason: str | None, early_minutes: int,
+    *, arrivals: int | None, reason: str | None,
 ) -> Decided:  # fmt: skip
     """Check a party in from the portal. The scan log names the staff member `person`.
 
@@ -86,10 +86,10 @@ def check_in_by_staff(
     scan = Scan(
         scan_id, Reading("list", (reservation_id,)), arrivals=arrivals, reason=reason, staff=person
     )
-    return check_in(tx, get_portal_terminal(tx), scan, early_minutes)
+    return check_in(tx, get_portal_terminal(tx), scan)
 
 
-def decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Decided:
+def decide(tx: Transaction, terminal: Terminal, scan: Scan) -> Decided:
     """Judge `scan` by the checks in docs/decisions/door.md. Does not change the database.
 
     A party that a terminal admitted offline counts as admitted. If the box would have refused the
@@ -112,7 +112,7 @@ def decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) 
         generation=guest_pass.generation if guest_pass else None,
         arrivals=scan.arrivals,
         tonight=tonight(at, zone, venue.evening_ends_at),
-        too_early=at < starts_at - early_minutes * MINUTE_MS,
+        too_early=at < starts_at - venue.early_minutes * MINUTE_MS,
     )
     admitted = _count_admitted(reservation, scan, result)
     passed = "checked_in" if reservation.checked_in_at is None else "party_added"
@@ -126,9 +126,7 @@ def decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) 
     return Decided(verdict, found)
 
 
-def decide_and_count(
-    tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int
-) -> Decided:
+def decide_and_count(tx: Transaction, terminal: Terminal, scan: Scan) -> Decided:
     """Judge `scan` as `decide()` does, and count an unknown access code as a wrong code.
 
     Raises TooManyWrongCodes if `scan` is an access code and the terminal sent ten wrong codes
@@ -137,7 +135,7 @@ def decide_and_count(
     is_code = scan.reading.kind == "code"
     if is_code and has_too_many_wrong_codes(tx, terminal):
         raise TooManyWrongCodes
-    decided = decide(tx, terminal, scan, early_minutes)
+    decided = decide(tx, terminal, scan)
     if is_code and decided.verdict.result == "unknown_code":
         count_wrong_code(tx, terminal)
     return decided

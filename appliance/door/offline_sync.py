@@ -113,9 +113,7 @@ _ALWAYS_CONFLICT = frozenset({"cancelled", "declined", "revoked", "not_confirmed
 Synced = tuple[Decided, Conflict | None]  # the response to one synchronised scan
 
 
-def sync_scans(
-    tx: Transaction, terminal: Terminal, scans: Sequence[Scan], early_minutes: int
-) -> list[Synced]:
+def sync_scans(tx: Transaction, terminal: Terminal, scans: Sequence[Scan]) -> list[Synced]:
     """Store offline `scans`, which must be in chronological order, and return the responses.
 
     Parties that the terminal admitted are counted, because they are inside. An admission is a
@@ -134,18 +132,18 @@ def sync_scans(
     codes are not looked up. They are logged as unknown, and cause a conflict if the terminal
     admitted a party.
     """
-    return [_sync(tx, terminal, scan, early_minutes) for scan in scans]
+    return [_sync(tx, terminal, scan) for scan in scans]
 
 
-def _sync(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Synced:
+def _sync(tx: Transaction, terminal: Terminal, scan: Scan) -> Synced:
     earlier = find_decided(tx, terminal.id, scan.id)
     if earlier is not None:
         conflict = find_conflict_of_scan(tx, terminal.id, scan.id)
         if conflict is None and _refused_too_late(earlier.verdict, scan):
-            return _sync(tx, terminal, replace(scan, id=compensation_id(scan.id)), early_minutes)
+            return _sync(tx, terminal, replace(scan, id=compensation_id(scan.id)))
         return earlier, conflict
     try:
-        decided = decide_and_count(tx, terminal, scan, early_minutes)
+        decided = decide_and_count(tx, terminal, scan)
     except TooManyWrongCodes:
         decided = Decided(Verdict("unknown_code"), ())
     seq = keep_scan(tx, terminal, scan, decided.verdict)

@@ -118,7 +118,7 @@ def judge(
 
     `generation` is the scanned pass's generation, or None if no pass was scanned. `arrivals` is
     the number of people at the door, or None for all who have not arrived yet. `too_early` is True
-    if the reservation starts more than `door.early_minutes` minutes after the scan.
+    if the reservation starts more than the venue's `early_minutes` after the scan.
     """
     if generation is not None and generation != reservation.generation:
         return "revoked"

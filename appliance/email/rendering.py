@@ -71,6 +71,14 @@ EMAIL_KINDS: Mapping[str, set[str]] = {
 }
 
 
+_HOUSE_KINDS: Mapping[str, set[str]] = {
+    "house_request": {"requested"},
+    "house_cancelled": {"cancelled"},
+    "house_payment": {"pending", "partial"},
+}
+_KINDS = {**EMAIL_KINDS, **_HOUSE_KINDS}
+
+
 @dataclass(frozen=True, slots=True)
 class Contents:
     """An email and all data needed to render it. Amounts are in whole currency units.
@@ -178,15 +186,16 @@ def read_contents(reader: Reader, environment: Environment, email_id: str) -> Co
     reservation = get_reservation(reader, email.reservation_id)
     links, keyring = environment.links, environment.keyring
     token = keyring.access_token(reservation.id)
-    deadline = cancel_deadline(reader, reservation, environment.settings.guest.cancel_hours)
-    may_cancel = reservation.holds and now < deadline
+    deadline = cancel_deadline(reader, reservation)
+    is_for_house = email.kind in _HOUSE_KINDS
+    may_cancel = reservation.holds and now < deadline and not is_for_house
     undo_url = links.undo(keyring.claim_token(reservation.id)) if may_cancel else None
     return Contents(
         email=email,
         reservation=reservation,
         venue=venue,
         pass_text=pass_text(reader, keyring, environment.name, reservation),
-        access_url=links.access(token),
+        access_url=links.portal(reservation.id) if is_for_house else links.access(token),
         undo_url=undo_url,
         stop_url=links.no_reminders(token) if email.kind in UNASKED else None,
         zone=find_zone(reader),
@@ -202,7 +211,7 @@ def _find_moot(reader: Reader, email: Email, reservation: Reservation) -> str | 
     """Return why the email must no longer be sent, or None if it may be sent."""
     if email.recipient is None:
         return "the address was erased"
-    if reservation.status not in EMAIL_KINDS[email.kind]:
+    if reservation.status not in _KINDS[email.kind]:
         return f"the reservation is {reservation.status}"
     if email.kind == "cancelled" and not was_written_to(reader, reservation.id):
         return "no email about this reservation was sent"
@@ -250,6 +259,11 @@ def _template_values(contents: Contents, language: Language) -> dict[str, Any]:
     if start := reservation.slot:
         end = f"{reservation.ends // 60 % 24:02d}:{reservation.ends % 60:02d}"
         evening = gettext("%(day)s, %(start)s to %(end)s", day=with_year, start=start, end=end)
+    greeting = gettext("Hello %(name)s,", name=name) if name else gettext("Hello,")
+    is_for_house = contents.email.kind in _HOUSE_KINDS
+    if is_for_house:
+        contacts = (reservation.customer_name, reservation.customer_phone)
+        greeting = " · ".join(one_line(each) for each in contacts if each)
     currency, amounts = one_line(contents.venue.currency), []
     if contents.email.kind == "payment_due":
         amounts = [
@@ -262,7 +276,8 @@ def _template_values(contents: Contents, language: Language) -> dict[str, Any]:
         "venue": venue,
         "code": code,
         "day": day,
-        "greeting": gettext("Hello %(name)s,", name=name) if name else gettext("Hello,"),
+        "greeting": greeting,
+        "is_for_house": is_for_house,
         "evening": evening[:1].upper() + evening[1:],
         "table": one_line(reservation.table_name),
         "party": language.ngettext("%(count)s guest", "%(count)s guests", reservation.guests),

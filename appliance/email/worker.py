@@ -13,6 +13,7 @@ from typing import Literal
 from appliance.alerts import drop_alerts, set_alert
 from appliance.core.errors import Unavailable
 from appliance.core.i18n import mark as _
+from appliance.core.settings import Settings
 from appliance.database.connection import Reader, Transaction
 from appliance.email.rendering import Composer, UnusableAddress, read_contents
 from appliance.email.smtp import SmtpSender, Undelivered
@@ -113,13 +114,8 @@ class EmailWorker:
 
         If no mail server is configured, emails stay queued. The test environment sends no email.
         """
-        mail = environment.settings.mail
-        if environment.name != "live":
-            server = None
-        elif server is None and mail.host:
-            server = SmtpSender(mail)
-        self._environment, self._server = environment, server
-        self._composer = Composer(mail.sender)
+        self._environment, self._given = environment, server
+        self.follow(environment.settings)
         # The futures that `send_now` waits for. The result is true if the email was accepted.
         self._waiters: dict[str, asyncio.Future[bool]] = {}
         # An email and the outcome of its last attempt, until the outcome is recorded.
@@ -131,10 +127,20 @@ class EmailWorker:
             self._send_due_emails, longest_retry=_LONGEST_RETRY,
         )  # fmt: skip
 
+    def follow(self, settings: Settings) -> None:
+        """Send by the mail server in `settings` from now on."""
+        mail, server = settings.mail, self._given
+        if self._environment.name != "live":
+            server = None
+        elif server is None and mail.host:
+            server = SmtpSender(mail)
+        self._server = server
+        self._composer = Composer(mail.sender)
+
     async def start(self) -> None:
         """Start listening for new emails, and call `resume_emails`."""
+        self._environment.database.on_commit(self._on_commit)
         if self._server is not None:
-            self._environment.database.on_commit(self._on_commit)
             with suppress(Unavailable):  # the disk may be full
                 await self._environment.database.write(resume_emails)
 
@@ -197,7 +203,7 @@ class EmailWorker:
         Calls to `send_now` that are still waiting at the end return `failed`.
         """
         try:
-            while not self._closed:
+            while not self._closed and server is self._server:
                 if self._unrecorded is None:
                     email_id = self._environment.database.peek(find_due_email)
                     if email_id is None:

@@ -27,7 +27,7 @@ from appliance.privacy import erase_past_guests, find_past_guests
 from appliance.scheduler import Job, run_in_daemon_thread
 from appliance.staff.audit_log import drop_audit_entries, find_old_audit_entries
 from appliance.staff.sign_in import delete_old_sign_ins
-from appliance.venue.model import find_zone
+from appliance.venue.model import find_zone, get_venue
 from appliance.webhooks import deliveries, delivery_log
 
 _PAUSE_SECONDS = 0.02
@@ -88,8 +88,7 @@ class Retention:
 
     async def _forget_contacts(self) -> None:
         """Erase guests' names, contacts and notes `contact_days` days after their evening."""
-        days = self._settings.retention.contact_days
-        while guests := await self._database.read(_find_past_guests, days):
+        while guests := await self._database.read(_find_past_guests):
             for start in range(0, len(guests), _GUESTS):
                 await self._database.write(erase_past_guests, guests[start : start + _GUESTS])
                 await asyncio.sleep(_PAUSE_SECONDS)
@@ -120,8 +119,8 @@ def next_night(reader: Reader, done_at: int | None, hour: int) -> int:
     return round(due.timestamp() * 1000)
 
 
-def _find_past_guests(reader: Reader, days: int) -> list[str]:
-    last = last_ended_evening_now(reader) - timedelta(days=days)
+def _find_past_guests(reader: Reader) -> list[str]:
+    last = last_ended_evening_now(reader) - timedelta(days=get_venue(reader).contact_days)
     return find_past_guests(reader, last, _GUESTS_FOUND)
 
 

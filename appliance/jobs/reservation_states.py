@@ -30,22 +30,22 @@ CODE_DAYS = 30
 _DEFAULT_HOURS = (20 * 60, 24 * 60)
 
 
-def remind(tx: Transaction, hours: int) -> int:
-    """Email a reminder to guests whose evening begins within `hours` hours.
+def remind(tx: Transaction) -> int:
+    """Email a reminder to guests whose evening begins within the venue's `reminder_hours`.
 
     Returns the number of emails, at most BATCH. Sends one reminder per reservation. Skips guests
     who booked within those hours, have checked in or have unsubscribed.
     """
-    due = [id_ for at, id_ in _reminders(tx, hours) if at <= tx.now][:BATCH]
+    due = [id_ for at, id_ in _reminders(tx) if at <= tx.now][:BATCH]
     for reservation_id in due:
         email_guest(tx, reservation_id, "reminder")
     return len(due)
 
 
-def find_next_reminder(reader: Reader, hours: int) -> int | None:
+def find_next_reminder(reader: Reader) -> int | None:
     """Return when the next reminder is due, in ms since 1970, or None if there is none."""
     # The reminders are sorted by date and start, not by due time, so compare several of them.
-    return min((at for at, _ in islice(_reminders(reader, hours), 200)), default=None)
+    return min((at for at, _ in islice(_reminders(reader), 200)), default=None)
 
 
 def stop_reminders(tx: Transaction, reservation_id: str) -> None:
@@ -58,12 +58,15 @@ def stop_reminders(tx: Transaction, reservation_id: str) -> None:
         add_no_reminders(tx, address)
 
 
-def _reminders(reader: Reader, hours: int) -> Iterator[tuple[int, str]]:
+def _reminders(reader: Reader) -> Iterator[tuple[int, str]]:
     """Yield (due time in ms since 1970, reservation id) for each reminder not yet sent.
 
     The reminders are sorted by the evening's date, then by the reservation's start.
     """
     venue, slots = get_venue(reader), tuple(list_slots(reader))
+    hours = venue.reminder_hours
+    if not hours:
+        return
     zone, now = reader.zones.zone(venue.time_zone), reader.now
     first = tonight(now, zone, venue.evening_ends_at)
     last = first + timedelta(days=hours // 24 + 2)
@@ -151,20 +154,16 @@ def free_access_codes(tx: Transaction) -> int:
 
 def make_reservation_jobs(environment: Environment) -> Job:
     """Return the job that makes all changes in this module when they are due."""
-    database, hours = environment.database, environment.settings.mail.reminder_hours
+    database = environment.database
 
     def find_next(reader: Reader) -> int | None:
-        reminder = find_next_reminder(reader, hours) if hours else None
-        instants = (find_next_due(reader), reminder, find_next_expiry(reader))
+        instants = (find_next_due(reader), find_next_reminder(reader), find_next_expiry(reader))
         return min((instant for instant in instants if instant is not None), default=None)
-
-    def remind_guests(tx: Transaction) -> int:
-        return remind(tx, hours) if hours else 0
 
     async def run() -> None:
         for action in (
             release_expired, settle_expired_requests, complete_evenings, free_access_codes,
-            remind_guests,
+            remind,
         ):  # fmt: skip
             while await database.write(action) == BATCH:
                 pass

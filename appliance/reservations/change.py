@@ -24,7 +24,7 @@ from appliance.core.errors import (
 )
 from appliance.database.connection import Transaction
 from appliance.outbox import announce
-from appliance.reservations.email_queue import email_guest
+from appliance.reservations.email_queue import email_guest, tell_house
 from appliance.reservations.holds import (
     Place,
     check_place,
@@ -139,17 +139,17 @@ def cancel_own(
     return cancel(tx, reservation_id, actor=f"key:{key.id}", notify=notify)
 
 
-def cancel_by_guest(tx: Transaction, reservation_id: str, cancel_hours: int) -> Cancelled:
+def cancel_by_guest(tx: Transaction, reservation_id: str) -> Cancelled:
     """Cancel a reservation at the guest's request, like `cancel()`. Idempotent.
 
-    Raises TooLateToCancel if the party has checked in or the deadline (`cancel_hours` before the
-    start) has passed, and WrongState if the reservation is declined or completed.
+    Raises TooLateToCancel if the party has checked in or the deadline (the venue's `cancel_hours`
+    before the start) has passed, and WrongState if the reservation is declined or completed.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status == "completed":
         raise WrongState(state=reservation.status)
     if reservation.holds:
-        deadline = cancel_deadline(tx, reservation, cancel_hours)
+        deadline = cancel_deadline(tx, reservation)
         if reservation.checked_in_at is not None or tx.now >= deadline:
             raise TooLateToCancel
     return cancel(tx, reservation_id, actor="guest")
@@ -179,6 +179,8 @@ def cancel(
         email_guest(
             tx, reservation_id, "cancelled", by_guest=actor == "guest", words=words
         )  # fmt: skip
+    if by != "venue":
+        tell_house(tx, reservation_id, "house_cancelled")
     return Cancelled(get_reservation(tx, reservation_id), already=False)
 
 

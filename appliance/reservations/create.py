@@ -20,7 +20,7 @@ from appliance.core.errors import (
 from appliance.core.tokens import EnvironmentName
 from appliance.database.connection import Reader, Transaction
 from appliance.outbox import announce
-from appliance.reservations.email_queue import email_guest
+from appliance.reservations.email_queue import email_guest, tell_house
 from appliance.reservations.holds import check_place, take_hold
 from appliance.reservations.model import Issued, Reservation
 from appliance.reservations.request import Booking
@@ -43,6 +43,7 @@ from appliance.venue.model import (
     has_begun,
     link_expiry,
     list_slots,
+    offered_slots,
 )
 
 _CODE_TRIES = 64
@@ -197,6 +198,7 @@ def _replay(
 
 _GUEST_LINEAGE = "guest"  # used for all booking forms; each form has its own idempotency key
 _EMAIL_KINDS = {"confirmed": "confirmation", "requested": "requested", "pending": "payment_due"}
+_HOUSE_KINDS = {"requested": "house_request", "pending": "house_payment"}
 
 
 def enter_for_guest(
@@ -215,6 +217,8 @@ def enter_for_guest(
     table was assigned. Raises the same errors as `grant`.
     """
     venue = get_venue(tx)
+    if venue.slots_only and not booking.slot and offered_slots(list_slots(tx), booking.date):
+        raise InvalidSlot(field="slot")
     expires_at = None
     if venue.reservation_mode == "prepaid":
         status = "pending"
@@ -231,6 +235,8 @@ def enter_for_guest(
     )  # fmt: skip
     if notify:
         email_guest(tx, issued.reservation_id, _EMAIL_KINDS[status], by_guest=True)
+    if status in _HOUSE_KINDS:
+        tell_house(tx, issued.reservation_id, _HOUSE_KINDS[status])
     return get_reservation(tx, issued.reservation_id)
 
 

@@ -13,12 +13,19 @@ from appliance.core.tokens import first_id_of
 from appliance.database.connection import Reader, Transaction, known
 from appliance.reservations.model import LANGUAGES, Reservation
 from appliance.reservations.rows import get_reservation
+from appliance.venue.model import get_venue
 
 # Kinds that have the guest pass attached.
 WITH_PASS = ("confirmation", "accepted", "changed", "reminder")
 # Kinds that have a calendar file attached. In `cancelled`, the file marks the event as cancelled.
 WITH_CALENDAR = (*WITH_PASS, "cancelled")
 UNASKED = ("reminder",)  # kinds that guests can unsubscribe from
+# Kinds that go to the house instead of the guest, and the venue's rule that switches each on.
+HOUSE_KINDS = {
+    "house_request": "hears_requests",
+    "house_cancelled": "hears_cancellations",
+    "house_payment": "hears_payments",
+}
 _RETRY_SECONDS = (60, 300, 1800, 7200, 21600)
 _DAILY_SECONDS = 86400
 SETTINGS_TROUBLE = "settings: "  # prefix of errors that the owner must fix in the settings
@@ -87,14 +94,14 @@ def get_email(reader: Reader, email_id: str) -> Email:
 
 
 def find_email_outcomes(reader: Reader, reservations: Iterable[Reservation]) -> dict[str, str]:
-    """Return a map from reservation id to what became of the latest email about it.
+    """Return a map from reservation id to what became of the latest email to its guest.
 
     `sent`: the mail server accepted it, or the test environment stored it. `failed`: not yet, or
     never. A reservation without emails is not in the map.
     """
     sql = """SELECT reservation_id, iif(state = 'sent' OR state = 'kept', 'sent', 'failed')
              FROM json_each(:ids) wanted CROSS JOIN email ON reservation_id = wanted.value
-             ORDER BY email.id"""
+             WHERE kind NOT GLOB 'house_*' ORDER BY email.id"""
     return dict(reader.rows(sql, {"ids": json.dumps([each.id for each in reservations])}))
 
 
@@ -147,12 +154,13 @@ def _is_test_outbox(reader: Reader) -> bool:
 
 
 def was_written_to(reader: Reader, reservation_id: str) -> bool:
-    """Whether an email about this reservation was sent, stored or queued.
+    """Whether an email about this reservation was sent to its guest, stored or queued.
 
     Failed emails and cancellation emails do not count.
     """
     sql = """SELECT EXISTS (SELECT 1 FROM email
-             WHERE reservation_id = :id AND state <> 'failed' AND kind <> 'cancelled')"""
+             WHERE reservation_id = :id AND state <> 'failed' AND kind <> 'cancelled'
+                 AND kind NOT GLOB 'house_*')"""
     return bool(reader.value(sql, {"id": reservation_id}))
 
 
@@ -264,6 +272,19 @@ def email_guest(
         tx, reservation_id, kind, reservation.customer_email, reservation.language,
         keep=_is_test_outbox(tx), words=words,
     )  # fmt: skip
+
+
+def tell_house(tx: Transaction, reservation_id: str, kind: str) -> None:
+    """Queue an email of one of HOUSE_KINDS to the house, if the venue's rules ask for it.
+
+    It is in the language of the first owner.
+    """
+    venue, is_test = get_venue(tx), _is_test_outbox(tx)
+    if venue.house_email is None or not getattr(venue, HOUSE_KINDS[kind]):
+        return
+    sql = "SELECT language FROM staff WHERE role = 'owner' ORDER BY created_at LIMIT 1"
+    language = None if is_test else tx.one(str, sql, {})
+    queue_email(tx, reservation_id, kind, venue.house_email, language, keep=is_test)
 
 
 def queue_email(

@@ -55,7 +55,7 @@ class Reservation(Struct, frozen=True):
 
     A group has several tables: `table_id` is the first, `table_name` and `table_number` name all,
     and `group` is a JSON list of [id, name]. Timestamps are in ms since 1970; `starts` and
-    `ends` are in minutes after midnight.
+    `ends` are in minutes after midnight. `names_at_door` is the venue's rule, as in `Venue`.
     """
 
     seq: int
@@ -99,6 +99,7 @@ class Reservation(Struct, frozen=True):
     table_number: str
     group: str | None = None
     cancelled_by: str | None = None
+    names_at_door: str | None = None
 
     @property
     def tables(self) -> list[tuple[str, str]]:
@@ -128,6 +129,16 @@ class Reservation(Struct, frozen=True):
         if len(words) < 2 or fold(words[0]) not in _NAME_PREFIXES:
             return self.customer_first_name
         return " ".join(words[: 3 if fold(words[1]) in _ARTICLES else 2])
+
+    @property
+    def door_name(self) -> str | None:
+        """What the door sees of the name, or None if it was erased: `Rachid`, `Rachid O.`, all."""
+        if self.names_at_door == "whole":
+            return self.customer_name
+        given, words = self.customer_given_name, self._name_words()
+        if self.names_at_door == "initial" and given and len(words) > len(given.split()):
+            return f"{given} {words[-1][0].upper()}."
+        return given
 
     @property
     def phone_numbers(self) -> list[str]:
@@ -234,18 +245,19 @@ def minutes_late(reader: Reader, reservation: Reservation) -> int | None:
     return minutes if minutes >= kept else None
 
 
-def cancel_deadline(reader: Reader, reservation: Reservation, hours: int) -> int:
+def cancel_deadline(reader: Reader, reservation: Reservation) -> int:
     """Return the guest's cancellation deadline in ms since 1970.
 
-    The deadline is `hours` hours before the reservation starts. A reservation for the whole evening
-    starts with the first slot. If the evening has no slots, the deadline is `hours` hours before
-    the evening ends.
+    The deadline is the venue's `cancel_hours` before the reservation starts. A reservation for the
+    whole evening starts with the first slot. If the evening has no slots, the hours are counted
+    from the end of the evening.
     """
+    before = get_venue(reader).cancel_hours * HOUR_MS
     expected = hours_of(reader, reservation)
     if expected is None:
-        return _end_of_evening(reader, reservation) - hours * HOUR_MS
+        return _end_of_evening(reader, reservation) - before
     day = date.fromisoformat(reservation.date)
-    return minute_of(day, expected[0], find_zone(reader)) - hours * HOUR_MS
+    return minute_of(day, expected[0], find_zone(reader)) - before
 
 
 def evening_is_over(reader: Reader, reservation: Reservation, at: int | None = None) -> bool:

@@ -28,8 +28,9 @@ RESERVATION_COLUMNS = f"""
     q.lineage, q.idempotency_key, q.issued_code, q.email_outcome,
     r.left_at, r.no_show, r.walk_in,
     r.late_at, r.vip, {_of_tables("t.number", "group_concat(m.number, ', ')")},
-    {_of_tables("NULL", "json_group_array(json_array(m.id, m.name))")}, r.cancelled_by
-"""
+    {_of_tables("NULL", "json_group_array(json_array(m.id, m.name))")}, r.cancelled_by,
+    (SELECT names_at_door FROM venue)
+"""  # noqa: S608
 WITH_REQUEST = "LEFT JOIN booking_request q ON q.reservation_seq = r.seq"
 RESERVATION_FROM = f"""FROM reservation r JOIN venue_table t ON t.id = r.table_id {WITH_REQUEST}"""
 _OF_THE_REQUEST = (

@@ -22,7 +22,8 @@ from appliance.core.files import make_folder, read_json, write_json
 from appliance.core.network import is_public
 from appliance.core.settings import Settings
 from appliance.database.connection import Reader, Transaction
-from appliance.database.database import ChangedBeside, Database
+from appliance.database.database import ChangedBeside
+from appliance.environment import Environment
 from appliance.scheduler import Job, run_in_daemon_thread
 from appliance.tls.authority import ends_at, names_in
 from appliance.tls.certificates import (
@@ -190,11 +191,10 @@ class Acme:
 
     def __init__(
         self,
-        settings: Settings,
+        environment: Environment,
         certificates: Certificates,
-        database: Database,
     ) -> None:
-        self._settings = settings
+        self._environment, database = environment, environment.database
         self._certificates = certificates
         self._folder = certificates.folder
         self._database = database
@@ -217,7 +217,7 @@ class Acme:
     def _next_due(self, reader: Reader) -> int | None:
         if self._plan is None:
             self._is_requested = (self._folder / REQUESTED).exists()
-            self._plan = read_plan(self._folder, self._settings)
+            self._plan = read_plan(self._folder, self._environment.settings)
         due = self._plan.due(reader.now)
         if due is None:  # no attempt is planned, so run only to delete earlier alerts
             if self._has_alerts:
@@ -232,7 +232,7 @@ class Acme:
         planned, delete earlier alerts instead.
         """
         now = self._database.clock.now
-        plan = await asyncio.to_thread(read_plan, self._folder, self._settings)
+        plan = await asyncio.to_thread(read_plan, self._folder, self._environment.settings)
         if plan.due(now()) is None:
             await self._database.write(_write_alert, None)
             return
@@ -250,7 +250,7 @@ class Acme:
         else:
             log.info("acme: obtained a certificate for %s", plan.name)
             state = replace(state, attempts=(), obtained_at=now(), account=account,
-                            obtained_from=self._settings.acme.directory)  # fmt: skip
+                            obtained_from=self._environment.settings.acme.directory)  # fmt: skip
         state = replace(state, ended_at=now())
         await asyncio.to_thread(_write_state, self._folder, state)
         self._plan = None
@@ -284,7 +284,7 @@ class Acme:
         # Import the library only when it is needed: it takes half a second and a lot of memory.
         from appliance.tls.acme_client import obtain  # noqa: PLC0415
 
-        acme, challenges = self._settings.acme, self._certificates.challenges
+        acme, challenges = self._environment.settings.acme, self._certificates.challenges
         return obtain(Order(acme, name, self._folder, challenges))
 
 

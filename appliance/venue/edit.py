@@ -170,7 +170,8 @@ def _venue_columns(venue: Venue) -> dict[str, Any]:
     values = {name: getattr(venue, name) for name in _VENUE}
     if len(venue.phone_numbers) == 1:  # staff then see the number that is dialled
         values["phone"] = spell_number(venue.phone_numbers[0])
-    return {**values, "auto_confirm": int(venue.auto_confirm), "policies": policies}
+    values = {name: int(each) if isinstance(each, bool) else each for name, each in values.items()}
+    return {**values, "policies": policies}
 
 
 def _apply_slots(tx: Transaction, slots: Sequence[Slot]) -> None:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from itertools import combinations
@@ -78,7 +78,14 @@ class Closing:
 
 @dataclass(frozen=True, slots=True)
 class Venue:
-    """A row of the database table `venue`. It does not contain the venue's tables and slots."""
+    """The venue with its rules. Its tables and slots are stored apart.
+
+    - `booking_page`: guests may book on /book.
+    - `cancel_hours`: guests may cancel until so many hours before their slot.
+    - `reminder_hours`: guests are reminded by email so many hours before their slot; 0 is never.
+    - `early_minutes`: guests are admitted from so many minutes before their slot.
+    - `contact_days`: guests' names, contacts and notes are erased so many days after the evening.
+    """
 
     id: str
     name: str
@@ -94,6 +101,17 @@ class Venue:
     address: str | None = None
     map_url: str | None = None
     phone: str | None = None
+    booking_page: bool = False
+    cancel_hours: int = 2
+    reminder_hours: int = 24
+    early_minutes: int = 120
+    contact_days: int = 30
+    house_email: str | None = None
+    hears_requests: bool = True
+    hears_cancellations: bool = True
+    hears_payments: bool = True
+    slots_only: bool = False
+    names_at_door: str | None = None
 
     @property
     def shows_contacts(self) -> bool:
@@ -406,7 +424,9 @@ def get_venue(reader: Reader) -> Venue:
 def _load_venue(reader: Reader) -> Venue:
     sql = """SELECT id, name, slug, status, reservation_mode, auto_confirm, request_expiry_hours,
                     currency, time_zone, evening_ends_at, policies, address, map_url,
-                    phone
+                    phone, booking_page, cancel_hours, reminder_hours, early_minutes,
+                    contact_days, house_email, hears_requests, hears_cancellations,
+                    hears_payments, slots_only, names_at_door
              FROM venue"""
     venue = reader.one(_venue, sql)
     if venue is None:
@@ -422,7 +442,10 @@ def find_zone(reader: Reader) -> ZoneInfo:
 @lru_cache(maxsize=4)  # each booking and each scan reads the venue, which rarely changes
 def _venue(*row: Any) -> Venue:
     policies = row[10] and json.loads(row[10])
-    return Venue(*(*row[:5], bool(row[5]), *row[6:10], policies, *row[11:]))
+    kinds = [field.type for field in fields(Venue)]
+    pairs = zip(kinds, (*row[:10], policies, *row[11:]), strict=True)
+    values: list[Any] = [bool(value) if kind is bool else value for kind, value in pairs]
+    return Venue(*values)
 
 
 def list_tables(reader: Reader) -> list[Table]:

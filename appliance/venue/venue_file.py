@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from appliance.clock import ZoneDatabase
 from appliance.core.edited_files import parse_edited
+from appliance.core.email_addresses import is_email
 from appliance.core.errors import (
     OperatorError,
     ValidationError,
@@ -28,7 +29,15 @@ from appliance.venue.model import DAY_MINUTES, Slot, Table, Venue, interval, is_
 
 STATUSES = ("active", "inactive", "suspended")
 MODES = ("free", "prepaid")
+NAMES_AT_DOOR = (None, "initial", "whole")
 HOURS_MAX = 24 * 365
+# The venue's rules that are numbers, with the smallest and the largest value.
+RULES = {
+    "cancel_hours": (0, 720),
+    "reminder_hours": (0, 720),
+    "early_minutes": (0, 24 * 60),
+    "contact_days": (1, 36_500),  # more days would overflow a date
+}
 ADDRESS_MAX = 200
 CAPACITY_MAX = 1000
 SPEND_MAX = 10**9
@@ -98,12 +107,28 @@ def _venue_faults(venue: Venue, zones: ZoneDatabase) -> Iterator[ValidationError
         (phone is None or _is_number(phone),
          field_invalid("phone", "6 to 20 digits expected, in at most {longest} characters.",
                        longest=PHONE_MAX)),
+        (venue.house_email is None or is_email(venue.house_email),
+         field_invalid("house_email", "please give an email address.")),
+        (venue.names_at_door in NAMES_AT_DOOR,
+         field_invalid("names_at_door", "please give an allowed value.")),
         (_is_zone(venue.time_zone, zones),
          field_invalid("time_zone", "please give a name from the list, such as "
                        "Africa/Casablanca.")),
     ):  # fmt: skip
         if not is_valid:
             yield fault
+    for name, (smallest, largest) in RULES.items():
+        yield from _number_faults(name, getattr(venue, name), smallest, largest)
+
+
+def _number_faults(name: str, value: int, smallest: int, largest: int) -> Iterator[ValidationError]:
+    if not smallest <= value <= largest:
+        yield field_invalid(
+            name,
+            "please give a whole number from {smallest} to {largest}.",
+            smallest=smallest,
+            largest=largest,
+        )
 
 
 def _is_number(phone: str) -> bool:
@@ -139,13 +164,7 @@ def _table_faults(table: Table, taken: Collection[str]) -> Iterator[ValidationEr
         ("capacity_max", table.capacity_max, 1, CAPACITY_MAX),
         ("minimum_spend", table.minimum_spend, 0, SPEND_MAX),
     ):
-        if not smallest <= value <= largest:
-            yield field_invalid(
-                name,
-                "please give a whole number from {smallest} to {largest}.",
-                smallest=smallest,
-                largest=largest,
-            )
+        yield from _number_faults(name, value, smallest, largest)
     if 1 <= table.capacity_max < table.capacity_min:
         yield field_invalid("capacity_max", "the maximum must not be below the minimum.")
 
@@ -254,8 +273,9 @@ def _read(kind: type[T], path: str, members: Mapping[str, Any], **defaults: Any)
             raise OperatorError(f"{path}{name} in the venue file is not a known field")
     values: dict[str, Any] = {}
     for name, field in known.items():
-        value = members.get(name, defaults.get(name))
-        if value is None and name not in defaults and field.default is MISSING:
+        is_needed = field.default is MISSING
+        value = members.get(name, defaults.get(name, None if is_needed else field.default))
+        if value is None and name not in defaults and is_needed:
             raise OperatorError(f"{path}{name} is missing from the venue file")
         allowed = _wrong_type(field.type, value)
         if allowed:

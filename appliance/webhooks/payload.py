@@ -5,6 +5,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from appliance.clock import format_instant, optional_instant
 from appliance.database.connection import Reader
 from appliance.reservations.email_queue import find_email_outcomes
@@ -22,9 +24,7 @@ from appliance.venue.model import (
 from appliance.webhooks.deliveries import DueDelivery
 from appliance.webhooks.endpoints import Endpoint
 
-# Escape non-ASCII characters. The body's bytes are then the same in every common character set, so
-# receivers read names correctly and compute the right signature.
-_encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+_escape = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
 _SAMPLE_ID = "00000000-0000-4000-8000-000000000000"
 _SAMPLE_TABLE = {"id": "00000000-0000-4000-8000-000000000001", "name": "Table test"}
@@ -143,7 +143,10 @@ def _body(delivery: DueDelivery, data: dict[str, Any]) -> bytes:
         "occurredAt": format_instant(delivery.occurred_at),
         "data": {"reservation": data},
     }
-    return _encode(body).encode()
+    encoded = msgspec.json.encode(body)
+    # Escape non-ASCII characters. The body's bytes are then the same in every common character set,
+    # so receivers read names correctly and compute the right signature.
+    return encoded if encoded.isascii() else _escape(body).encode()
 
 
 def sign(secrets: Sequence[str], t: int, body: bytes) -> str:

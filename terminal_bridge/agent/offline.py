@@ -223,7 +223,8 @@ def _reservation(listed: dict[str, Any], content: dict[str, Any]) -> Reservation
         "id": listed["reservationId"], "status": listed["state"],
         "table_id": "", "table_number": "", "table_name": listed["table"],
         "date": content["evening"], "slot": start, "guests": int(listed["guests"]),
-        "customer_name": listed["firstName"], "access_code": listed["accessCode"],
+        "customer_name": listed["firstName"], "names_at_door": "whole",
+        "access_code": listed["accessCode"],
         "pass_id": bytes.fromhex(listed["passId"]), "generation": int(listed["generation"]),
         "arrived": int(listed["arrived"]), "starts": interval(slot, content["eveningEndsAt"])[0],
     })  # fmt: skip

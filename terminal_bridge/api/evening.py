@@ -63,7 +63,7 @@ def guest_of(reservation: Reservation) -> dict[str, Any]:
     return {
         "id": reservation.id,
         "accessCode": reservation.access_code,
-        "customerFirstName": reservation.customer_given_name,
+        "customerFirstName": reservation.door_name,
         "table": {"id": reservation.table_id, "name": reservation.table_name,
                   "number": reservation.table_number},
         "date": reservation.date,
@@ -115,7 +115,7 @@ def _describe(reader: Reader, environment: Environment) -> dict[str, Any]:
         "venueTag": venue_tag(venue.id).hex(),
         "evening": date,
         "eveningEndsAt": venue.evening_ends_at,
-        "earlyMinutes": environment.settings.door.early_minutes,
+        "earlyMinutes": venue.early_minutes,
         "timeZone": venue.time_zone,
         "slots": [
             {"start": slot.start, "end": slot.end}
@@ -134,7 +134,7 @@ def _pass(reservation: Reservation, first: FirstCheckIn | None) -> dict[str, Any
         "guests": reservation.guests,
         "arrived": reservation.arrived,
         "state": reservation.status,
-        "firstName": reservation.customer_given_name,
+        "firstName": reservation.door_name,
         "table": reservation.table_name,
         "tableNumber": reservation.table_number,
         "slot": reservation.slot,

@@ -37,9 +37,7 @@ async def sync(request: web.Request) -> web.Response:
     results: dict[int, dict[str, Any]] = {}
     for first in range(0, len(scans), _BATCH):
         batch = dict(scans[first : first + _BATCH])
-        synced = await environment.database.write(
-            sync_scans, terminal, [*batch.values()], environment.settings.door.early_minutes
-        )
+        synced = await environment.database.write(sync_scans, terminal, [*batch.values()])
         for (index, scan), result in zip(batch.items(), synced, strict=True):
             results[index] = _synced(scan, result, terminal)
     return answer({"results": [results[index] for index in sorted(results)]})

@@ -215,9 +215,7 @@ async def decide_code(
 
 
 async def _decide(environment: Environment, terminal: Terminal, scanned: Scan) -> _Json:
-    decided = await environment.database.write(
-        check_in, terminal, scanned, environment.settings.door.early_minutes
-    )
+    decided = await environment.database.write(check_in, terminal, scanned)
     return verdict_of(decided, scanned.id, terminal, simulated=scanned.simulate)
 
 
@@ -415,7 +413,7 @@ def _seen(seen: Seen | None, current: Mapping[str, Reservation]) -> _Json | None
     return {
         "id": seen.id,
         "accessCode": now.access_code if now else None,
-        "customerFirstName": now.customer_given_name if now else None,
+        "customerFirstName": now.door_name if now else None,
         "table": {"id": seen.table_id, "name": seen.table_name},
         "date": seen.date,
         "slot": seen.slot,

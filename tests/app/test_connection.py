@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import gzip
-import http.client
 import json
 import socket
 
@@ -14,7 +13,7 @@ from appliance.http.request import BY_RELAY
 from tests.app.processes import Serving
 from tests.journeys.box_process import found_box
 from tests.waiting import within
-from web.connection import PROXY_KEEP_ALIVE, Connection, ConnectionLimit
+from web.connection import Connection, ConnectionLimit
 
 SECRET = "svc_live_0123456789abcdef"
 HEAD = b"GET /v1/venue HTTP/1.1\r\nHost: localhost\r\n"
@@ -75,16 +74,6 @@ def page_head(path):
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("path", [b"/trust", b"/door", b"/portal/sign-in", b"/access/nothing"])
-@pytest.mark.parametrize("header", [b"Cookie: a=" + b"x" * 65_000 + b"\r\n", cookies(64_000)])
-def test_the_cookies_of_a_whole_domain_are_accepted(serving, path, header):
-    status, _, body = send(serving.port, page_head(path) + b"\r\n" + header + b"\r\n")
-
-    assert status.partition(" ")[2][:3] in {"200", "303", "404"}
-    assert b"<html" in body
-
-
-@pytest.mark.process
 @pytest.mark.parametrize("header", [b"Cookie: a=" + b"x" * 66_000 + b"\r\n", cookies(68_300)])
 def test_more_than_64_kb_of_headers_are_431_as_a_page_to_a_browser(serving, header):
     as_page = send(serving.port, page_head(b"/me") + b"\r\n" + header + b"\r\n")
@@ -101,49 +90,11 @@ def test_more_than_64_kb_of_headers_are_431_as_a_page_to_a_browser(serving, head
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    "header", [b"Content-Type: a/b;" + b"c=d;" * 10_000, b"If-None-Match: " + b'"a",' * 10_000]
-)
-def test_a_header_that_takes_long_to_parse_is_refused_before_it_is_parsed(serving, header):
-    head = b"POST /portal/setup HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-    status, _, body = send(serving.port, head + b"Content-Length: 0\r\n" + header + b"\r\n\r\n")
-
-    assert "431" in status
-    assert json.loads(body)["code"] == "VALIDATION_ERROR"
-
-
-@pytest.mark.process
 def test_a_browser_gets_a_page_for_a_malformed_request(serving):
     status, _, body = send(serving.port, page_head(b"/trust") + b"\r\nBad name: 1\r\n\r\n")
 
     assert "400" in status
     assert b'<section lang="fr"' in body
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("path", ["/v1/venue", "/terminal/v1/me", "/test/outbox"])
-@pytest.mark.parametrize(
-    "header",
-    [b"Authorization: Bearer term_" + b"\xff" * 64,
-     b"Authorization: Bearer svc_test_" + b"\xff" * 48],
-)  # fmt: skip
-def test_a_token_of_stray_bytes_is_nobody(serving, path, header):
-    status, _, body = send(serving.port, f"GET {path} HTTP/1.1\r\nHost: localhost\r\n".encode()
-                           + header + b"\r\nConnection: close\r\n\r\n")  # fmt: skip
-    assert "401" in status
-    assert json.loads(body)["code"] == "UNAUTHORIZED"
-
-
-@pytest.mark.process
-def test_a_connection_of_http_1_0_ends_with_its_answer(serving):
-    head = b"POST /terminal/v1/pair HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n"
-    chunked = head + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
-
-    status, headers, body = send(serving.port, chunked + chunked)
-
-    assert " 4" in status
-    assert "keep-alive" not in "".join(headers).lower()
-    assert json.loads(body)["code"] == "VALIDATION_ERROR"
 
 
 @pytest.mark.process
@@ -214,32 +165,6 @@ async def test_a_connection_that_asks_nothing_is_dropped_and_one_that_asks_is_ke
                 await out.wait_closed()
 
 
-@pytest.mark.parametrize(("is_proxy", "seconds"), [(True, PROXY_KEEP_ALIVE), (False, 30.0)])
-async def test_an_idle_connection_of_a_proxy_is_kept_longer_than_the_proxy_keeps_it(
-    is_proxy, seconds
-):
-    class Limit(ConnectionLimit):
-        def speaks_for_many(self, _connection):
-            return is_proxy
-
-    made = []
-
-    def connection(inner):
-        made.append(Connection(inner, Limit(9), keep_alive=30.0))
-        return made[0]
-
-    async def answer(_request: web.BaseRequest) -> web.Response:
-        return web.Response()
-
-    async with a_server(connection, answer) as address:
-        answered, out = await asyncio.open_connection(*address)
-        out.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert (await answered.readline()).startswith(b"HTTP/1.1 200")
-        assert made[0].keepalive_timeout == seconds
-        out.close()
-        await out.wait_closed()
-
-
 class Held(ConnectionLimit):
     """A limit with events: a connection was opened, a connection was closed."""
 
@@ -278,9 +203,6 @@ async def test_who_never_reads_an_answer_is_hung_up_on(monkeypatch):
             async with within("the end of the connection"):
                 await held.come.wait()
                 await held.gone.wait()
-
-
-FILES = 200
 
 
 class Peer(asyncio.Transport):
@@ -347,28 +269,3 @@ def test_a_newcomer_takes_the_oldest_place_of_whoever_holds_most(addresses):
     assert sum(peer.is_open for peer in held) == 2048 - 40
     assert max(sum(peer.is_open for peer in peers) for peers in crowd) <= most
     assert not any(peers[0].is_open for peers in crowd if sum(p.is_open for p in peers) < most)
-
-
-def ask(port):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    try:
-        connection.request("GET", "/nowhere")
-        return connection.getresponse().status
-    finally:
-        connection.close()
-
-
-@pytest.mark.process
-def test_a_newcomer_is_answered_while_another_address_holds_every_place(tmp_path):
-    box = ("--data", str(new_box(tmp_path)), "--host", "127.0.0.1", "--port", "0")
-    with Serving(*box, files=FILES) as serving, contextlib.ExitStack() as crowd:
-        for _ in range(2 * FILES):
-            crowd.enter_context(
-                socket.create_connection(
-                    ("127.0.0.1", serving.port), timeout=60, source_address=("127.0.0.2", 0)
-                )
-            )
-
-        assert [ask(serving.port) for _ in range(20)] == [404] * 20
-        serving.terminate()
-        assert serving.complaint() == ""

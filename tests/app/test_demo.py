@@ -144,15 +144,6 @@ def test_the_sign_in_link_makes_its_owner_once(demo):
     assert again == 404
 
 
-def test_it_takes_everything_along_when_it_stops():
-    with Serving("--demo", "--port", "0") as serving:
-        folder = Path(printed(serving, r"--data (\S+)"))
-        assert (folder / "live.db").exists()
-        assert serving.terminate() < 10
-        assert serving.process.returncode == 0
-    assert not folder.exists()
-
-
 def test_a_kept_demo_has_the_same_keys_endpoints_and_reservations_at_another_port(tmp_path):
     found = []
     for _ in range(2):
@@ -172,21 +163,6 @@ def test_a_kept_demo_has_the_same_keys_endpoints_and_reservations_at_another_por
     assert (key, pages, token) == again[:3]
     assert pages[1]["total"] == 3
     assert (steps, again[3]) == (1, 0)
-
-
-def test_a_demo_that_is_not_kept_begins_anew(tmp_path):
-    keys = []
-    for keep in ([], ["--keep"], []):
-        with Serving("--demo", *keep, "--data", str(tmp_path), "--port", "0") as serving:
-            keys.append(printed(serving, r"(svc_test_\w+)"))
-            serving.terminate()
-    assert keys[0] == keys[1] != keys[2]
-
-
-@pytest.mark.parametrize("wrong", [["--demo"], ["--data", "box"]])
-def test_only_a_demo_with_a_directory_is_kept(wrong, capsys):
-    assert main(["serve", "--keep", *wrong, "--port", "0"], {}) == 1
-    assert "--demo --data" in capsys.readouterr().err
 
 
 def test_it_never_takes_the_place_of_a_real_box(tmp_path, capsys):

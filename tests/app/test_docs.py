@@ -34,22 +34,6 @@ async def test_the_document_names_where_it_was_asked_its_own_environment_first(
     assert await servers(running, "/test/openapi.json", host, **headers) == [f"{base}/test", base]
 
 
-@pytest.mark.parametrize(
-    ("path", "found"), [("/docs/", "/docs"), ("/docs/partners/guide/", "/docs/partners/guide")]
-)
-@pytest.mark.parametrize("prefix", ["", "/test"])
-async def test_a_slash_too_many_leads_to_the_page(running, prefix, path, found):
-    async with running.client.get(f"{prefix}{path}", allow_redirects=False) as response:
-        assert (response.status, response.headers["Location"]) == (303, f"{prefix}{found}")
-
-
-async def test_the_guide_links_the_dated_changes_that_the_box_serves(running):
-    async with running.client.get("/docs/partners/guide") as response:
-        assert "docs/partners/changes" in await response.text()
-    async with running.client.get("/docs/partners/changes") as response:
-        assert response.status == 200
-
-
 @pytest.mark.parametrize("prefix", ["", "/test"])
 async def test_each_page_has_the_document_of_its_own_environment(running, prefix):
     async with running.client.get(f"{prefix}/docs/reference") as response:
@@ -124,11 +108,3 @@ async def test_the_prefilled_booking_names_an_evening_that_is_open(running):
     _, wish = await tried(running, "")
 
     assert wish["date"] == "2026-12-06"
-
-
-async def test_a_venue_without_tables_is_described_too(running):
-    await running.live.database.write(lambda tx: tx.execute("UPDATE venue_table SET bookable = 0"))
-
-    _, wish = await tried(running, "")
-
-    assert wish["date"] == "2026-11-28"

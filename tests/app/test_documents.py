@@ -9,7 +9,7 @@ from urllib.parse import urljoin, urlsplit
 import pytest
 
 from appliance.outbox import EVENT_TYPES
-from docs.render import Documents, headings_of
+from docs.render import Documents
 from tests.readme import ROOT
 from web.api.openapi import build_document, example, sample_event
 from web.routes import PARTNER_ROUTE_TABLE
@@ -61,66 +61,10 @@ async def test_from_docs_every_document_is_reached_and_no_link_is_broken(running
     assert set(pages) == {front} | {f"{front}/{name}" for name in documents - {"index"}}
 
 
-@pytest.mark.parametrize("prefix", ["", "/test"])
-async def test_the_front_page_has_one_address_to_which_its_links_are_relative(running, prefix):
-    address = f"{prefix}/docs/index"
-    async with running.client.get(address, allow_redirects=False) as response:
-        assert (response.status, response.headers["Location"]) == (303, f"{prefix}/docs")
-
-
 @pytest.mark.parametrize("name", ["nothing", "partners", "partners/guide.md", "..%2Fpyproject"])
 async def test_what_is_no_document_is_not_found(running, name):
     async with running.client.get(f"/docs/{name}") as response:
         assert response.status == 404
-
-
-@pytest.mark.parametrize(
-    ("link", "address"),
-    [
-        ("guests.md", "../../docs/guide/guests"),
-        ("guests.md#a-part", "../../docs/guide/guests#a-part"),
-        ("../index.md", "../../docs"),
-        ("../partners/", "../../docs/partners/guide"),
-        ("#here", "#here"),
-        ("../pictures/door.png", "/static/documents/pictures/door.png"),
-        ("https://example.com/x", "https://example.com/x"),
-        ("../../README.md", None),
-        ("../../appliance/", None),
-        ("missing/", None),
-    ],
-)  # fmt: skip
-def test_a_link_leads_to_the_same_place_on_the_box_or_is_plain_text(tmp_path: Path, link, address):
-    text = {"index.md": "# Front", "guide/guests.md": "# Other", "partners/guide.md": "# Begin",
-            "pictures/door.png": "", "guide/portal.md": f"# One\n\n[word]({link})"}  # fmt: skip
-    for name, written in text.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(written, "utf-8")
-
-    body = Documents(tmp_path).render("guide/portal")
-
-    expected = f'<p><a href="{address}">word</a></p>' if address else "<p>word</p>"
-    assert body.strip() == expected
-
-
-def test_documents_stand_in_the_order_in_which_the_front_page_links_to_them(tmp_path: Path):
-    (tmp_path / "guide").mkdir()
-    for name in ("a", "b", "guide/c", "guide/d"):
-        (tmp_path / f"{name}.md").write_text(f"# {name}", "utf-8")
-    (tmp_path / "index.md").write_text("# Front\n\n[d](guide/d) [b](b#part)", "utf-8")
-
-    contents = Documents(tmp_path).contents()
-
-    assert [list(documents) for documents in contents.values()] == [
-        ["index", "b", "a"], ["guide/d", "guide/c"],
-    ]  # fmt: skip
-
-
-def test_headings_have_the_fragments_of_code_hosts():
-    found = headings_of("# A box\n\n## `GET /v1/x`\n\n### Same\n\n### Same\n\n## Été, à 2 !\n")
-
-    assert [fragment for _, fragment, _ in found] == [
-        "a-box", "get-v1x", "same", "same-1", "été-à-2-",
-    ]  # fmt: skip
 
 
 def test_what_a_document_says_is_text_and_never_markup(tmp_path: Path):
@@ -155,15 +99,6 @@ async def test_the_guides_examples_are_a_booking_that_the_test_environment_accep
     assert (booking["date"], booking["slot"]) == (day, slot)
     status, made, _ = await running.call("POST", "/test/v1/reservations", json=booking)
     assert (status, made["status"]) == (201, "confirmed")
-
-
-async def test_the_partner_guide_leads_to_reference_sandbox_and_description(running):
-    page = await read(running, "/docs/partners/guide")
-
-    assert {"/docs", "/test/docs/reference", "/docs/reference", "/test", "/openapi.json"} <= (
-        links_of(page)
-    )
-    assert 'id="see-your-first-webhook"' in page  # the sandbox links to it
 
 
 def test_every_error_that_a_partner_can_meet_has_its_advice_in_the_guide():

@@ -96,7 +96,7 @@ async def test_the_line_that_mends_it_is_a_setting_as_it_is_written(watched):
 
 
 async def test_the_portal_shows_it_with_its_line_and_a_restart_forgets_it(tmp_path, clock):
-    line = "trusted_proxies = [&#34;127.0.0.1&#34;]"
+    line = "trusted_proxies = [&quot;127.0.0.1&quot;]"
     settings = with_settings()
     async with running_box(tmp_path, clock, settings) as running:
         owner = await a_person(running)

@@ -54,9 +54,6 @@ async def test_the_address_of_a_form_opened_again_leads_to_its_page(running, pat
         assert (answer.status, (await answer.json())["code"]) == (405, "METHOD_NOT_ALLOWED")
 
 
-TOO_LARGE = {"reason": "x" * 70_000}
-
-
 @pytest.mark.parametrize("path", ["/book", "/portal/sign-in"])
 async def test_a_guest_whom_the_box_cannot_serve_just_now_gets_a_page(running, monkeypatch, path):
     async def read(*_given, **_named):
@@ -66,20 +63,6 @@ async def test_a_guest_whom_the_box_cannot_serve_just_now_gets_a_page(running, m
     async with running.client.get(path, headers=BROWSER) as answer:
         assert (answer.status, answer.content_type) == (503, "text/html")
         assert "Retry-After" in answer.headers
-
-
-async def test_a_stranger_who_sends_too_much_gets_a_page(running):
-    path, headers = "/portal/sign-in", {**BROWSER, "Sec-Fetch-Site": "same-origin"}
-    async with running.client.post(path, data=TOO_LARGE, headers=headers) as answer:
-        assert (answer.status, answer.content_type) == (413, "text/html")
-
-
-@pytest.mark.parametrize("headers", [BROWSER, {**BROWSER, "HX-Request": "true"}])
-async def test_a_list_that_is_too_long_is_refused_on_a_page_of_the_portal(running, headers):
-    manager = await a_person(running, "manager", "Yasmine")
-    status, page, _ = await manager.post("/portal/venue/preview", TOO_LARGE, **headers)
-    assert status == 413
-    assert ("Yasmine" in page) == ("HX-Request" not in headers)
 
 
 WRITTEN = "salma@example.com"

@@ -57,13 +57,6 @@ async def door(tmp_path, clock, settings, chromium):
 
 
 @browser_fixture
-async def test_environment_door(tmp_path, clock, settings, chromium):
-    """The test environment, with phones at its doors."""
-    async with door_world(tmp_path, clock, settings, chromium, name="test") as world:
-        yield world
-
-
-@browser_fixture
 async def portal(tmp_path, clock, settings, chromium, browser):
     """The portal of the live environment, and a browser of its staff."""
     async with portal_world(tmp_path, clock, settings, chromium, browser) as world:

@@ -4,7 +4,7 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from PIL import Image, ImageOps
+from PIL import Image
 
 from appliance.core.qr import qr_png
 
@@ -41,11 +41,6 @@ def held_up(*codes: tuple[str, int]) -> Image.Image:
         left = (_FRAME[0] - code.width) // 2 + aside
         wall.paste(code, (left, (_FRAME[1] - code.height) // 2))
     return wall
-
-
-def inverted(text: str) -> Image.Image:
-    """Draw a code whose modules are light on dark."""
-    return ImageOps.invert(Image.open(io.BytesIO(qr_png(text, 6))).convert("RGB"))
 
 
 def small(text: str) -> Image.Image:

@@ -29,7 +29,7 @@ from tests.browser.films import film
 from tests.browser.guest_look import a_guests_page, picture
 from tests.browser.keyboard import is_within
 from tests.builders import a_key
-from tests.conftest import with_settings
+from tests.conftest import set_rules, with_settings
 from tests.unit.arrivals import add_reservation
 from tests.unit.email import conftest as mail
 from web.portal.routes import PORTAL_ROUTES
@@ -51,7 +51,7 @@ ROOMS = (
     "door", "door/log", "door/keys", "integrations", "integrations/keys/new",
     "integrations/endpoints/new", "integrations/deliveries", "integrations/replay",
     "integrations/warnings", "people", "people/log", "account", "box",
-    "box?tab=settings", "box?tab=backups", "box?tab=mail&provider=gmail", "box?tab=version",
+    "box?tab=backups", "box?tab=mail&provider=gmail", "box?tab=version",
     "box/address",
 )  # fmt: skip
 # What a GET answers that is no page: parts, feeds, downloads and redirects
@@ -98,7 +98,12 @@ STATUS = {"requested": "requested", "declined": "declined", "cancelled": "cancel
 
 @pytest.fixture
 def settings():
-    return with_settings(booking={"enabled": True, "hourly_for_address": 100})
+    return with_settings(booking={"hourly_for_address": 100})
+
+
+@browser_fixture(autouse=True)
+async def booking_page(box):
+    await set_rules(box.live, booking_page=1)
 
 
 class Findings(dict):

@@ -66,19 +66,6 @@ async def test_keyboard_and_finger_stay_on_their_row_while_others_come_in(door):
     assert "Terrasse 2" in await page.inner_text("#guest-name")
 
 
-async def test_a_row_that_leaves_hands_the_focus_to_the_next(door):
-    guests = [await door.guest(table=f"T{n}", guests=2) for n in (1, 2, 3)]
-    phone = await door.phone()
-    await phone.page.click("#open-list")
-    await phone.page.click("[data-filter=expected]")
-    await phone.page.focus("#guests li:nth-child(2) button")
-
-    await comes_in_elsewhere(door, guests[1], 2)
-
-    await phone.until("() => document.querySelectorAll('#guests li').length === 2")
-    assert await phone.page.evaluate(FOCUSED) == "Terrasse 3"
-
-
 async def test_a_guest_is_found_by_family_name_and_let_in_by_hand_and_another_door_sees_it(door):
     guest = await door.guest(guests=4, customer_name="Salma Bennani", notes="VIP")
     await door.guest(table="T2", customer_name="Karim Tazi")
@@ -109,48 +96,6 @@ async def take_back(phone):
 
 async def is_undone(phone):
     return await phone.page.get_attribute("#verdict", "data-result") == "undone"
-
-
-SPELLED = {
-    "Lætitia": "laetitia", "M‘hamed": "M'hamed", "Jean‑Pierre": "jean-pierre", "الگلاوي": "الكلاوي",
-}  # fmt: skip
-TRANSLATED = """[...document.querySelectorAll("#guests bdi, #guests .guest-table, #guest-name")]
-  .filter((one) => one.translate).map((one) => one.textContent)"""
-
-
-async def test_without_the_box_a_name_is_found_as_it_is_typed_and_no_browser_translates_it(door):
-    for number, name in enumerate(SPELLED, 1):
-        await door.guest(table=f"T{number}", customer_name=f"{name} Alami", access_code=None)
-    phone = await door.phone()
-    await door.stop()
-    await phone.page.click("#open-list")
-
-    for name, typed in SPELLED.items():
-        await phone.page.fill("#query", typed)
-        await phone.until("() => document.querySelectorAll('.guest').length === 1")
-        assert await phone.page.inner_text("#guests bdi") == name
-    assert await phone.page.evaluate(TRANSLATED) == []
-
-
-async def test_nobody_is_said_to_be_missing_before_the_box_has_answered(door):
-    await door.guest(customer_name="Salma Idrissi")
-    phone = await door.phone()
-    page, answered = phone.page, asyncio.Event()
-
-    async def wait(route):
-        await answered.wait()
-        await route.continue_()
-
-    await page.route("**/evening?q=*", wait)
-    await page.click("#open-list")
-    async with page.expect_request("**/evening?q=*"):
-        await page.fill("#query", "idrissi")
-    assert await page.is_hidden("#guests-empty")
-    answered.set()
-
-    await page.wait_for_selector("#guests .guest")
-    await page.fill("#query", "bennani")
-    await page.wait_for_selector("#guests-empty")
 
 
 async def test_hours_later_the_check_in_of_another_door_is_taken_back_with_a_reason(door):
@@ -246,41 +191,6 @@ async def test_two_taps_on_a_reason_let_the_party_in_once(door):
     assert await door.rows("SELECT count(*) FROM scan_log WHERE admitted > 0") == [(1,)]
 
 
-async def test_two_taps_on_check_show_the_verdict_of_one(door):
-    guest = await door.guest(guests=2, access_code="SVC-7K2M")
-    phone = await door.phone()
-    await over_a_slow_network(phone, 0.4)
-
-    await phone.page.click("#open-code")
-    await phone.page.fill("#code", "7K2M")
-    await tap_twice(phone, "#code-go")
-
-    assert await phone.result() == "checked_in"
-    await asyncio.sleep(1)
-    assert await phone.result() == "checked_in"
-    assert await phone.page.is_visible("#next")
-    assert await door.rows("SELECT count(*) FROM scan_log") == [(1,)]
-    assert (await door.now_of(guest)).arrived == 2
-
-
-async def test_two_taps_in_the_guest_sheet_open_nobody_else(door):
-    for table in ("T1", "T2"):
-        await door.guest(guests=2, table=table)
-    phone = await door.phone()
-    await over_a_slow_network(phone, 0.4)
-
-    await phone.page.click("#open-list")
-    await phone.page.click("#guests button")
-    await tap_twice(phone, "#guest-go")
-
-    assert await phone.result() == "checked_in"
-    await phone.page.keyboard.press("Enter")
-    await phone.page.wait_for_selector("#verdict", state="hidden")
-    assert await phone.page.is_visible("#list-sheet")
-    assert await phone.page.is_hidden("#guest-sheet")
-    assert await door.rows("SELECT count(*) FROM scan_log") == [(1,)]
-
-
 async def test_a_scan_into_the_search_field_leaves_the_whole_list(door):
     await door.guest()
     phone = await door.phone()
@@ -309,16 +219,3 @@ async def test_how_many_are_here_is_chosen_from_a_list_that_no_scanner_changes(d
     await phone.page.wait_for_selector("#verdict-facts:has-text('2 / 2')")
     await asyncio.sleep(1)  # longer than the delay of a count
     assert await door.are_in(guest, 3)
-
-
-async def test_the_next_code_right_after_fewer_are_here_counts_both_and_shows_its_own(door):
-    guest, following = await door.guest(guests=4), await door.guest(table="T2", status="cancelled")
-    phone = await door.phone()
-    await phone.scan(await door.pass_of(guest))
-
-    await phone.page.click("#verdict-stepper [data-step='-1']")
-    assert await phone.scan(await door.pass_of(following)) == "cancelled"
-
-    await until(lambda: door.are_in(guest, 3))
-    await asyncio.sleep(0.5)
-    assert await phone.result() == "cancelled"

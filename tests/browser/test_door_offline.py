@@ -18,12 +18,6 @@ _FULL = """({ store, times }) => {
     return put.apply(this, given);
   };
 }"""
-_CLOSED = """indexedDB.open = () => {
-  const request = new EventTarget();
-  setTimeout(() => request.dispatchEvent(new Event("error")), 1);
-  request.error = new DOMException("lost", "UnknownError");
-  return Object.setPrototypeOf(request, IDBOpenDBRequest.prototype);
-}"""
 _ALWAYS = 1_000_000
 _AGAIN_MS = 3100  # after 3 s the same code is a new scan
 
@@ -98,34 +92,6 @@ async def test_what_the_list_may_lack_is_amber_and_only_a_wrong_code_is_red(door
     assert await phone.type_code("SVC-99ZZ") == ("unknown_code", "red")
 
 
-async def test_a_table_after_midnight_is_expected_on_the_day_that_the_guest_was_told(door):
-    await door.guest(slot="00:30", access_code="SVC-7K2M")
-    phone = await door.phone()
-    await phone.lose_box()
-
-    assert await phone.type_code("7K2M") == ("not_yet", "amber")
-
-    assert "dim. 22 nov" in await phone.page.inner_text("#verdict-sentence")
-
-
-async def test_one_more_of_a_party_that_is_in_counts_as_one(door):
-    guest = await door.guest(guests=4)
-    text = await door.pass_of(guest)
-    phone = await door.phone()
-    assert await phone.scan(text) == "checked_in"
-    await phone.lose_box()
-    await phone.page.wait_for_timeout(3100)  # then the same code is a new scan
-
-    assert await phone.scan(text) == "already_checked_in"
-    await phone.let_in_anyway()
-    assert "5 / 4" in await phone.page.inner_text("#verdict-facts")
-    await phone.find_box()
-    await phone.is_synced()
-
-    assert (await door.now_of(guest)).arrived == 5
-    assert await door.rows("SELECT count(*) FROM door_conflict") == [(0,)]
-
-
 async def test_a_pass_on_no_list_may_be_let_in_with_a_reason_and_is_counted_once(door):
     phone = await door.phone()
     await phone.lose_box()
@@ -163,23 +129,6 @@ async def test_a_full_phone_lets_in_warns_and_tells_the_box_from_memory(door):
 
     assert (await door.now_of(guest)).arrived == 2
     assert (await door.now_of(second)).arrived == 0
-    assert phone.complaints == []
-
-
-async def test_a_phone_that_cannot_open_its_storage_scans_while_the_box_is_there(door):
-    guest = await door.guest()
-    text = await door.pass_of(guest)
-    phone = await door.phone()
-    await phone.page.add_init_script(_CLOSED)
-
-    await phone.page.reload()
-    await phone.page.wait_for_selector("body[data-box=up]", timeout=30_000)
-    assert await phone.scan(text) == "checked_in"
-    await phone.until("() => document.getElementById('list-age').textContent.includes(':')")
-    await door.stop()
-    await phone.page.wait_for_timeout(_AGAIN_MS)
-
-    assert await phone.scan(text) == "already_checked_in"
     assert phone.complaints == []
 
 

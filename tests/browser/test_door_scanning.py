@@ -7,7 +7,7 @@ from PIL import Image
 
 from appliance.core.qr import qr_png
 from tests.browser.accessibility import violations
-from tests.browser.films import film, film_of_pictures, held_up, inverted, small
+from tests.browser.films import film
 from tests.unit.door.test_keyboard_layouts import (
     ARABIC,
     ARABIC_WITH_SHIFT,
@@ -40,14 +40,6 @@ NO_WORKER = """() => {
       super(window.missing ? url.replace("reader.js", "no-reader.js") : url);
       window.workers += 1;
     }
-  };
-}"""
-COUNT_PAUSES = """() => {
-  const wait = window.setTimeout;
-  window.pauses = 0;
-  window.setTimeout = (call, after, ...given) => {
-    if (after === 100) window.pauses += 1;
-    return wait(call, after, ...given);
   };
 }"""
 WITH_A_TORCH = """
@@ -92,48 +84,6 @@ async def test_the_camera_lets_twenty_guests_in_with_one_tap_for_all_and_each_is
     assert dict(announced)["reservation.checked_in"] == len(guests)
     assert await phone.page.evaluate(shown) == ["green"]
     assert phone.complaints == []
-
-
-@pytest.mark.parametrize("draw", [lambda text: held_up((text, 0)), inverted, small])
-async def test_a_code_that_stays_in_sight_is_decided_once(door, tmp_path, draw):
-    text = await door.pass_of(await door.guest())
-    phone = await door.phone(video=film_of_pictures(tmp_path / "one.mjpeg", (draw(text), 60)))
-
-    await phone.page.click("#start")
-    assert await phone.result() == "checked_in"
-    await phone.page.wait_for_timeout(5000)
-
-    assert await phone.page.is_visible("#strip")
-    assert await door.rows("SELECT count(*) FROM scan_log") == [(1,)]
-
-
-async def test_an_empty_scene_is_read_with_pauses_and_the_next_code_is_found(door, tmp_path):
-    code = held_up((await door.pass_of(await door.guest()), 0))
-    seen = film_of_pictures(tmp_path / "late.mjpeg", (None, 240), (code, 30))
-    phone = await door.phone(video=seen)
-    await phone.page.evaluate(COUNT_PAUSES)
-
-    await phone.page.click("#start")
-    await phone.page.wait_for_function("() => window.pauses > 3")
-
-    assert await phone.result() in {"checked_in", "already_checked_in"}
-
-
-async def test_a_camera_that_another_app_takes_is_told_on_the_verdict(door, tmp_path):
-    text = await door.pass_of(await door.guest(status="pending"))
-    phone = await door.phone(video=film(tmp_path / "one.mjpeg", [text]), script=WITH_A_TORCH)
-    await phone.page.click("#start")
-    assert await phone.result() == "payment_due"
-    assert await phone.page.is_hidden("#camera-lost")
-
-    await phone.page.evaluate("track.dispatchEvent(new Event('ended'))")
-
-    await phone.page.wait_for_selector("#camera-lost:not([hidden])")
-    assert await phone.page.is_visible("#verdict")
-    assert await violations(phone.page) == []
-    await phone.page.click("#next")
-    await phone.page.click("#start")
-    await phone.page.wait_for_selector("#camera-lost[hidden]", state="attached")
 
 
 async def test_a_reader_that_does_not_load_is_said_above_the_picture_and_tried_with_rests(
@@ -198,17 +148,6 @@ async def test_a_usb_scanner_is_understood_on_any_keyboard_layout(door, layout):
     assert await phone.scan(keys[1]) == "checked_in"
 
 
-async def test_a_usb_scanner_without_enter_and_one_with_an_identifier_are_understood(door):
-    texts = [await door.pass_of(await door.guest(table=table)) for table in ("T1", "T2", "T3")]
-    phone = await door.phone()
-
-    assert await phone.scan(texts[0], enter=False) == "checked_in"
-    assert await phone.scan(f"]Q1{texts[1]}") == "checked_in"
-    await phone.lose_box()
-    assert await phone.scan(f"]Q1{texts[2]}", enter=False) == "checked_in"
-    assert await door.rows("SELECT count(*) FROM scan_log") == [(2,)]
-
-
 async def test_a_usb_scanner_is_heard_wherever_the_focus_is_and_leaves_no_trace_there(door):
     guest = await door.guest()
     phone = await door.phone()
@@ -237,23 +176,6 @@ async def test_nobody_is_let_in_from_the_open_sheet_by_a_code_of_something_else(
 
     assert (await door.now_of(guest)).arrived == 0
     assert await door.rows("SELECT count(*) FROM scan_log WHERE admitted > 0") == [(0,)]
-
-
-async def test_people_press_buttons_by_space_and_enter_as_ever(door):
-    await door.guest(guests=4)
-    phone = await door.phone()
-    await phone.page.click("#open-list")
-    await phone.page.click("#guests button")
-
-    await phone.page.focus("#guest-stepper [data-step='-1']")
-    await phone.page.keyboard.press("Space")
-    await phone.page.keyboard.press("Space")
-    assert await phone.page.input_value("#guest-stepper select") == "2"
-    await phone.page.focus("#guest-go")
-    await phone.page.keyboard.press("Enter")
-
-    assert await phone.result() == "checked_in"
-    assert "2 / 4" in await phone.page.inner_text("#verdict-facts")
 
 
 async def test_a_code_that_fits_two_asks_which_and_the_tap_decides(door):

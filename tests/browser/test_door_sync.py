@@ -67,20 +67,6 @@ async def test_the_conflict_is_shown_on_both_phones_without_a_fault_and_understo
     await until(is_understood)
 
 
-async def test_a_scan_while_a_conflict_shows_is_decided_and_the_conflict_waits(door):
-    following = await door.pass_of(await door.guest(table="T2"))
-    phone, _ = await two_phones_apart(door)
-    page = phone.page
-    await page.wait_for_selector("#conflict[open]", timeout=60_000)
-
-    assert await phone.scan(following) == "checked_in"
-
-    await page.keyboard.press("Escape")
-    await page.wait_for_selector("#verdict", state="hidden")
-    assert await page.is_visible("#conflict-ok")
-    assert await door.rows("SELECT count(acknowledged_at) FROM door_conflict") == [(0,)]
-
-
 @pytest.mark.parametrize("answer", ["late", "lost"])
 async def test_an_undo_while_the_scan_is_on_its_way_reaches_the_box(door, answer):
     guest = await door.guest()
@@ -107,32 +93,6 @@ async def test_an_undo_while_the_scan_is_on_its_way_reaches_the_box(door, answer
     await phone.is_synced()
 
     assert await door.are_in(guest, 0)
-
-
-async def test_an_undo_that_the_box_does_not_answer_keeps_nobody_waiting(door):
-    text = await door.pass_of(await door.guest())
-    phone = await door.phone()
-    assert await phone.scan(text) == "checked_in"
-    await phone.page.route("**/undo", lambda _route: None)
-
-    await phone.page.click("#undo")
-
-    await phone.page.wait_for_selector("#verdict[data-result=refused]", timeout=6000)
-
-
-async def test_fewer_of_a_party_that_the_box_was_asked_about_are_counted_once(door):
-    guest = await door.guest(guests=4)
-    phone = await door.phone()
-    await phone.page.route("**/terminal/v1/**", lambda route: route.abort())
-    assert await phone.scan(await door.pass_of(guest)) == "checked_in"
-    await phone.page.select_option("#verdict-stepper select", "2")
-    await phone.page.wait_for_selector("#verdict-facts:has-text('2 / 4')")
-
-    await phone.find_box()
-    await phone.is_synced()
-
-    assert await door.are_in(guest, 2)
-    assert await door.rows("SELECT count(*) FROM door_conflict") == [(0,)]
 
 
 async def swallow_answers(phone):
@@ -164,29 +124,6 @@ async def test_a_guest_whose_answer_is_lost_is_welcome_counted_once_and_can_be_t
     await until(lambda: door.are_in(guest, 0))
     assert await door.rows("SELECT count(*) FROM door_conflict") == [(0,)]
     assert phone.complaints == []
-
-
-async def test_a_page_that_was_loaded_anew_meanwhile_asks_the_same_once_more(door):
-    guest = await door.guest()
-    text = await door.pass_of(guest)
-    phone = await door.phone()
-    await swallow_answers(phone)
-    await phone.wedge(text)
-    await until(lambda: door.are_in(guest, 2))
-
-    async def is_heard():
-        return bool((await phone.kept("asked") or {}).get("heard"))
-
-    await until(is_heard)
-
-    await phone.page.reload()
-    await phone.is_ready()
-
-    assert await phone.scan(text) == "checked_in"
-    assert await door.rows("SELECT count(*) FROM scan_log") == [(1,)]
-    await answer_again(phone)
-    await phone.is_synced()
-    assert await door.are_in(guest, 2)
 
 
 async def test_a_phone_that_stays_connected_goes_over_to_the_next_evening(door):
@@ -311,22 +248,3 @@ async def test_a_phone_whose_browser_deleted_its_scans_says_how_many_are_missing
     await phone.is_ready()
     assert await phone.page.is_hidden("#missing-sheet")
     assert await door.are_in(guest, 0)
-
-
-async def test_scans_that_were_sent_are_not_missing(door):
-    guest = await door.guest()
-    text = await door.pass_of(guest)
-    phone = await door.phone()
-    await phone.lose_box()
-    assert await phone.scan(text) == "checked_in"
-
-    await phone.page.reload()  # they wait
-    await phone.page.wait_for_selector("#bar:not([hidden])")
-    assert await phone.page.is_hidden("#missing-sheet")
-    await phone.find_box()
-    await phone.is_synced()
-    await phone.page.reload()
-    await phone.is_ready()
-
-    assert await phone.page.is_hidden("#missing-sheet")
-    assert await door.are_in(guest, 2)

@@ -1,6 +1,5 @@
 """A phone as a terminal: pairing, roles, installation, and deletion when it is revoked."""
 
-import pytest
 from aiohttp import ClientSession
 
 from appliance.door.terminals import (
@@ -59,21 +58,6 @@ async def test_a_revoked_phone_forgets_everything_and_asks_to_be_paired(door):
     await until(lambda: is_clean(phone))
 
 
-async def test_the_next_scan_of_a_phone_revoked_behind_its_back_wipes_it_too(door):
-    guest = await door.guest()
-    text = await door.pass_of(guest)
-    phone = await door.phone()
-    await phone.page.evaluate("window.EventSource = undefined")
-    await door.environment.database.write(
-        lambda tx: tx.execute("UPDATE terminal SET revoked_at = :now", {"now": tx.now})
-    )
-
-    await phone.wedge(text)
-
-    await phone.page.wait_for_selector("#pairing:not([hidden])", timeout=60_000)
-    await until(lambda: is_clean(phone))
-
-
 async def test_a_phone_long_without_the_box_asks_whether_it_still_trusts_it(door):
     phone = await door.phone()
     page = phone.page
@@ -113,26 +97,6 @@ async def test_unpairing_says_what_it_loses_asks_once_and_tells_the_box(door):
     assert await door.rows("SELECT count(*) FROM terminal WHERE revoked_at IS NULL") == [(0,)]
 
 
-@pytest.mark.parametrize("forgot", [False, True])
-async def test_the_link_of_another_pairing_asks_to_unpair_first_and_then_pairs(door, forgot):
-    phone = await door.phone(role="scan")
-    page = phone.page
-    offered = await door.environment.database.write(offer_pairing, "Porte 2", "override")
-
-    await page.goto(f"{door.url}/book")
-    if forgot:  # the browser kept nothing but the cookie
-        await page.evaluate("name => indexedDB.deleteDatabase(name)", "venuebox-door-live")
-    await page.goto(f"{door.url}/door#pair={offered.secret}")
-    await page.wait_for_selector("#unpair-sure:not([hidden])")
-    assert await page.inner_text("#terminal-name") == "Porte 1"
-    assert offered.secret not in page.url
-    await page.click("#unpair-yes")
-    await page.click("#pair-form button[type=submit]")
-
-    await phone.is_ready()
-    assert await page.text_content("#terminal-name") == "Porte 2"
-
-
 async def test_a_phone_that_may_only_scan_shows_no_list_and_no_way_around_a_verdict(door):
     guest = await door.guest(status="pending")
     phone = await door.phone(role="scan")
@@ -147,10 +111,6 @@ async def test_a_phone_that_may_only_scan_shows_no_list_and_no_way_around_a_verd
 
 async def test_the_page_is_installable_and_its_service_worker_rules_it_alone(door):
     await check_installable(door)
-
-
-async def test_the_page_of_the_test_environment_is_one_of_its_own(test_environment_door):
-    await check_installable(test_environment_door)
 
 
 async def check_installable(world):

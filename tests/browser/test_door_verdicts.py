@@ -2,8 +2,6 @@
 
 from itertools import pairwise
 
-import pytest
-
 from appliance.door.verdict import COLOURS
 from tests.browser.films import film, film_of_pictures, held_up
 from tests.waiting import until
@@ -18,23 +16,6 @@ WATCH = """() => {
   new MutationObserver(note).observe(verdict, { attributeFilter: ["data-result"] });
   new MutationObserver(() => waiting.hidden || (window.waited = waiting.textContent))
     .observe(waiting, { attributes: true, childList: true });
-}"""
-# Taps run inside the page, because the test machine may be slower than a finger.
-TAP_ONCE_ONE_WAITS = """() => {
-  const waiting = document.getElementById("waiting");
-  const watch = new MutationObserver(() => {
-    if (waiting.hidden || !document.getElementById("verdict").open) return;
-    watch.disconnect();
-    document.getElementById("next").click();
-  });
-  watch.observe(document.body, { attributes: true, subtree: true, childList: true });
-}"""
-
-
-# On however slow a machine, no verdict counts as seen: only a tap can let the next one come.
-NEVER_SEEN = """() => {
-  const wait = window.setTimeout;
-  window.setTimeout = (call, after, ...given) => after === 2000 ? 0 : wait(call, after, ...given);
 }"""
 
 
@@ -122,20 +103,6 @@ async def test_an_amber_stays_two_seconds_while_the_next_guest_waits_who_is_said
     assert (await door.now_of(welcome)).arrived == 2
 
 
-async def test_a_tap_lets_the_one_that_waits_come_at_once(door):
-    unpaid, welcome = await door.guest(status="pending"), await door.guest(table="T2")
-    first, second = await door.pass_of(unpaid), await door.pass_of(welcome)
-    phone = await watched(door)
-    await phone.page.evaluate(NEVER_SEEN)
-    await phone.page.evaluate(TAP_ONCE_ONE_WAITS)
-
-    await phone.wedge(first)
-    await phone.wedge(second)
-    await have_shown(phone, 2)
-
-    assert (await shown(phone))[0] == ["payment_due", "checked_in"]
-
-
 async def test_a_code_that_is_none_of_ours_replaces_no_fresh_verdict(door, tmp_path):
     welcome = held_up((await door.pass_of(await door.guest()), 0))
     menu = held_up((MENU, 0))
@@ -150,18 +117,6 @@ async def test_a_code_that_is_none_of_ours_replaces_no_fresh_verdict(door, tmp_p
     results, gaps = await shown(phone)
     assert results[0] == "checked_in"
     assert all(gap > 1950 for gap in gaps)
-
-
-async def test_of_two_codes_the_one_nearest_the_middle_counts(door, tmp_path):
-    near, aside = await door.guest(), await door.guest(table="T2")
-    picture = held_up((await door.pass_of(aside), -205), (await door.pass_of(near), 0))
-    phone = await watched(door, film_of_pictures(tmp_path / "two.mjpeg", (picture, 60)))
-
-    await have_shown(phone, 1)
-    await phone.page.wait_for_timeout(4000)
-
-    assert (await shown(phone))[0] == ["checked_in"]
-    assert ((await door.now_of(near)).arrived, (await door.now_of(aside)).arrived) == (2, 0)
 
 
 async def test_a_green_ages_to_a_strip_from_which_it_can_still_be_taken_back(door):
@@ -188,51 +143,6 @@ async def test_amber_and_red_stay_until_somebody_has_seen_them(door):
     await phone.page.wait_for_timeout(5000)
 
     assert await phone.page.is_visible("#verdict")
-
-
-async def test_the_last_five_verdicts_are_a_tap_away_the_newest_first(door):
-    states = ["confirmed", "pending", "cancelled", "requested", "declined", "confirmed"]
-    texts = [
-        await door.pass_of(
-            await door.guest(table=f"T{n % 5 + 1}", slot=f"{18 + n // 5 * 2}:00", status=state)
-        )
-        for n, state in enumerate(states)
-    ]
-    phone = await door.phone()
-    for text in texts:
-        await phone.scan(text)
-
-    await phone.page.click("#verdict [data-recent]")
-
-    rows = "[...document.querySelectorAll('#recent li')].map((row) => row.dataset.colour)"
-    assert await phone.page.evaluate(rows) == ["green", "red", "amber", "red", "amber"]
-    assert "Terrasse 1" in await phone.page.inner_text("#recent li")
-    await phone.page.keyboard.press("Escape")
-    await phone.page.click("#next")
-    await phone.page.click("#dock [data-recent]")
-    assert len(await phone.page.evaluate(rows)) == 5
-
-
-@pytest.mark.parametrize(
-    ("opener", "field"), [("#open-list", "#query"), ("#open-menu", None)], ids=["list", "menu"]
-)
-async def test_the_camera_reads_nothing_behind_an_open_sheet(door, tmp_path, opener, field):
-    text = await door.pass_of(await door.guest())
-    phone = await door.phone(video=film(tmp_path / "queue.mjpeg", [text], blank=0))
-    await phone.page.click(opener)
-    if field:
-        await phone.page.fill(field, "Sal")
-    await phone.page.evaluate("document.getElementById('start').click()")
-    await phone.page.wait_for_selector("#video:not([hidden])", state="attached")
-
-    await phone.page.wait_for_timeout(2500)
-
-    assert await scans(door) == 0
-    assert await phone.page.is_hidden("#verdict")
-    if field:
-        assert await phone.page.input_value(field) == "Sal"
-    await phone.page.click("dialog.sheet[open] [data-close]")
-    assert await phone.result() == "checked_in"
 
 
 async def test_a_reason_half_written_is_lost_to_nobody_who_comes_meanwhile(door, tmp_path):
@@ -263,16 +173,3 @@ async def test_a_reason_half_written_is_lost_to_nobody_who_comes_meanwhile(door,
         "SELECT reason, reservation_id FROM scan_log WHERE reason IS NOT NULL"
     )
     assert reasons == [("Amie du patron", unpaid.id)]
-
-
-async def test_what_is_half_typed_stands_there_after_a_scan(door):
-    text = await door.pass_of(await door.guest())
-    phone = await door.phone()
-    await phone.page.click("#open-code")
-    await phone.page.fill("#code", "7K")
-
-    assert await phone.scan(text) == "checked_in"
-    await phone.page.click("#next")
-
-    assert await phone.page.is_visible("#code-sheet")
-    assert await phone.page.input_value("#code") == "7K"

@@ -7,17 +7,21 @@ from tests.app.guest.guest_world import guest_worlds
 from tests.browser.chromium import browser_fixture
 from tests.browser.guest_look import a_guests_page
 from tests.builders import table_id
-from tests.conftest import with_settings
+from tests.conftest import set_rules, with_settings
 from web.guest.booking_form import new_token
 
 TWO = table_id("T2")
 HOUR = "[name=when]:checked"
-LOST = "[data-lost={}]:not([hidden])"
 
 
 @pytest.fixture
 def settings():
-    return with_settings(booking={"enabled": True, "hourly_for_address": 100})
+    return with_settings(booking={"hourly_for_address": 100})
+
+
+@browser_fixture(autouse=True)
+async def booking_page(box):
+    await set_rules(box.live, booking_page=1)
 
 
 @browser_fixture
@@ -82,60 +86,6 @@ async def test_what_was_chosen_and_typed_stays_for_another_party_and_evening(pag
     assert page.complaints == []
 
 
-async def test_an_hour_that_is_full_is_left_to_choose_and_comes_back_where_it_is_free(page, world):
-    for number in ("T1", "T2", "T3", "T4", "T5"):
-        await world.reserve(table_id=table_id(number), slot="22:00", date="2026-11-22")
-    await choose(page, "22:00", TWO)
-
-    await on(page, "2026-11-22")
-    is_told = await page.is_visible(LOST.format("hour"))
-    chosen = await page.locator(HOUR).count()
-    await on(page, "2026-11-21")
-
-    assert (is_told, chosen) == (True, 0)
-    assert await page.input_value(HOUR) == "22:00"
-    assert await page.input_value("select[name='table-22:00']") == TWO
-
-
-async def test_a_table_that_is_taken_that_evening_is_told_and_the_hour_stays(page, world):
-    await world.reserve(table_id=TWO, slot="22:00", date="2026-11-22")
-    await choose(page, "22:00", TWO)
-
-    await on(page, "2026-11-22")
-
-    assert await page.is_visible(LOST.format("table"))
-    assert await page.input_value(HOUR) == "22:00"
-    assert await page.input_value("select[name='table-22:00']") == ""
-
-
-async def test_after_back_another_table_is_booked_and_not_the_first_one_shown_again(
-    page, world, clock
-):
-    await page.check("[name=when][value='19:30']")
-    await book(page, clock, "Guest One")
-    await page.wait_for_url("**/book/*")
-
-    await page.go_back()
-    # The current page has one table fewer and a new token.
-    await page.wait_for_selector(
-        ".choice:has([value='19:30']):has(option:nth-child(5)):not(:has(option:nth-child(6)))"
-    )
-    await page.check("[name=when][value='22:00']")
-    await book(page, clock, "Guest Two")
-    await page.wait_for_url("**/book/*")
-
-    assert await booked(world) == [("Guest One", "19:30"), ("Guest Two", "22:00")]
-
-
-async def test_a_page_that_the_browser_kept_after_it_was_sent_gets_a_new_token(page):
-    token = await page.input_value("[name=token]")
-    await page.evaluate("""() => {
-      document.querySelector("[data-booking]").dataset.sent = "yes";
-      dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true }));
-    }""")
-    await page.wait_for_selector(f"[name=token]:not([value='{token}'])", state="attached")
-
-
 async def test_a_double_click_books_once_and_leads_to_the_pass(page, world, clock):
     await book(page, clock, click_count=2)
     await page.wait_for_url("**/book/*")
@@ -154,19 +104,6 @@ async def test_booking_works_without_scripts(world, server, browser, clock):
     await book(page, clock)
 
     assert len(await booked(world)) == 1
-
-
-@pytest.mark.parametrize("scripted", [True, False], ids=["script", "no-script"])
-async def test_enter_in_the_date_shows_that_evening(server, browser, scripted):
-    page = await a_guests_page(browser, java_script_enabled=scripted, locale="en-GB")
-    await page.goto(str(server.make_url("/book?guests=3")))
-
-    await page.focus("[name=date]:not([type=hidden])")
-    await page.keyboard.type("12122026")  # the same with day or month first
-    await page.keyboard.press("Enter")
-
-    await offered(page, "date", "2026-12-12")
-    assert await page.input_value("[name=guests]:not([type=hidden])") == "3"
 
 
 async def test_a_form_that_does_not_reach_the_box_is_kept_and_sent_again(page, world, clock):

@@ -10,7 +10,7 @@ from tests.app.guest.guest_world import guest_application, guest_worlds
 from tests.browser.chromium import browser_fixture
 from tests.browser.guest_look import DESKTOP, PHONE, a_guests_page, picture
 from tests.builders import table_id
-from tests.conftest import with_settings
+from tests.conftest import set_rules
 from tests.ports import kept_port
 
 A4 = (210, 297)
@@ -27,13 +27,6 @@ IS_COMPLETE = """async () => {
   const files = [...document.querySelectorAll("link[href], script[src]")];
   const kept = files.map((file) => caches.match(file.href || file.src));
   return (await Promise.all(kept)).every(Boolean);
-}"""
-AGE = """async (path) => {
-  const cache = await caches.open("venuebox-guest-live");
-  const kept = await cache.match(path);
-  const headers = new Headers(kept.headers);
-  headers.set("Venuebox-Link-Ends", "1");
-  await cache.put(path, new Response(await kept.text(), { headers }));
 }"""
 WATCH = """
   window.kept = [];
@@ -53,9 +46,9 @@ ELSE = {
 }
 
 
-@pytest.fixture
-def settings():
-    return with_settings(booking={"enabled": True})
+@browser_fixture(autouse=True)
+async def booking_page(box):
+    await set_rules(box.live, booking_page=1)
 
 
 @browser_fixture
@@ -166,25 +159,6 @@ async def test_a_claim_leads_to_the_card_which_turns_around_and_works_without_sc
     assert codes(await picture(plain)) == [text]
     share = plain.locator("[data-share]")
     assert (await share.get_attribute("href")).startswith("mailto:?subject=")
-
-
-async def test_a_correction_that_does_not_reach_the_box_is_kept_and_sent_again(world, look):
-    reservation = await world.reserve()
-    page = await look(world.claim(reservation), locale="en-GB")
-    await page.click("form summary")
-    await page.fill("[name=name]", "Salma B.")
-    await page.route("**/claim-guest/**", lambda route: route.abort())
-    await page.click("form button")
-    await page.wait_for_selector("[data-unanswered]")
-    assert await page.input_value("[name=name]") == "Salma B."
-
-    await page.unroute("**/claim-guest/**")
-    await page.click("form button")
-    await page.wait_for_selector("main a[href*='/access/']")
-    stored = await world.database.read(
-        lambda reader: reader.value("SELECT customer_name FROM reservation")
-    )
-    assert stored == "Salma B."
 
 
 async def test_the_screen_stays_awake_and_the_card_is_shared_or_its_link_copied(world, look):
@@ -309,16 +283,6 @@ async def test_a_card_whose_link_is_dead_goes_from_the_phone(world, served, phon
     await world.change(reservation, link_expires_at=1)
     await phone.goto(served.url(path))
     await becomes(phone, IS_KEPT, path, value=False)
-
-
-async def test_a_kept_card_whose_evening_is_over_is_not_shown_offline(world, served, phone):
-    path = world.access(await world.reserve(link_expires_at=FAR))
-    await opened(phone, served, path)
-    await phone.evaluate(AGE, path)
-
-    await served.stop()
-    with pytest.raises(Exception, match="ERR_"):
-        await phone.reload()
 
 
 async def test_forgetting_takes_the_cards_from_the_phone(world, served, phone):

@@ -15,7 +15,6 @@ SHOW = """(state) => {
   Object.defineProperty(document, "visibilityState", { configurable: true, get: () => state });
   document.dispatchEvent(new Event("visibilitychange"));
 }"""
-TURN = "kind => dispatchEvent(new PageTransitionEvent(kind, { persisted: true }))"
 
 
 class Browser:
@@ -97,18 +96,6 @@ async def test_a_hidden_page_holds_no_stream_and_shows_on_return_what_it_missed(
     await browser.has_streams(0)
     booked = await portal.box.guest()
     await page.evaluate(SHOW, "visible")
-    await page.wait_for_selector(chip(booked))
-
-
-async def test_a_board_that_the_back_button_restores_follows_again(portal):
-    browser = await browser_of(portal)
-    page = await browser.board()
-
-    await page.evaluate(TURN, "pagehide")
-
-    await browser.has_streams(0)
-    booked = await portal.box.guest()
-    await page.evaluate(TURN, "pageshow")
     await page.wait_for_selector(chip(booked))
 
 

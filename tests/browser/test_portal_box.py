@@ -104,14 +104,12 @@ async def test_an_empty_box_is_set_up_a_partner_books_and_its_guest_comes_in(
                 link = next(m[0] for line in box.lines if (m := re.search(r"http\S+#\S+", line)))
                 await page.goto(link)
                 await set_up_the_venue(page)
-                await connect(page, mail_port, box.address)
+                await connect(page, mail_port)
                 assert len(mailbox.envelopes) == 1
                 await follow(page, "Premier téléphone", "**/portal/door", within="nav.setup")
                 await write(page, "name", "Entrée", within="form[action$='/door/pair']")
                 await press(page, "Montrer le code")
                 pairing = await page.locator("#pairing-link").inner_text()
-                await enter_room(page, "La box", "**/portal/box")
-                await let_the_settings_come_into_force(page)
 
                 async with a_phone(
                     chromium, box.address, tmp_path, pairing.partition("#pair=")[2]
@@ -160,21 +158,17 @@ async def set_up_the_venue(page):
     await follow(page, "E-mail", "**/portal/box?tab=mail", within="nav.setup")
 
 
-async def connect(page, mail_port, address):
-    """Set up the mail server, send a test email, and set the public address."""
+async def connect(page, mail_port):
+    """Set up the mail server, and send a test email."""
     await write(page, "host", "127.0.0.1")
     await write(page, "port", str(mail_port))
     await reach(page, page.locator("[name=security]"))
     await page.keyboard.type("aucun")
     await write(page, "sender", "riad@example.com")
-    saved = "**/portal/box?tab={}&note=saved-for-later"
-    await follow(page, "Enregistrer les réglages de l’e-mail", saved.format("mail"))
+    await follow(page, "Enregistrer les réglages de l’e-mail", "**/portal/box?tab=mail&note=saved")
     await write(page, "recipient", "yasmine@example.com")
     await press(page, "Envoyer un e-mail de test")
     await page.locator("main .note[role=alert]").wait_for()
-    await follow(page, "Réglages", "**/portal/box?tab=settings")
-    await write(page, "app_url", address)
-    await follow(page, "Enregistrer les réglages", saved.format("settings"))
 
 
 async def make_the_first_key(page):
@@ -184,14 +178,6 @@ async def make_the_first_key(page):
     await write(page, "name", "Conciergerie Marrakech")
     await press(page, "Créer la clé")
     return (await page.locator("#secret").inner_text()).strip()
-
-
-async def let_the_settings_come_into_force(page):
-    """Restart the box to apply the settings; requests wait meanwhile."""
-    await press(page, "Redémarrer maintenant (quelques secondes)")
-    await page.wait_for_url("**/portal/box?again=1")  # the page goes on by itself
-    await page.locator(".lamp").wait_for()
-    assert await page.get_by_text("Redémarrer maintenant").count() == 0
 
 
 async def book(partner, receiver, evening):

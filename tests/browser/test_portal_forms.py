@@ -140,23 +140,6 @@ async def test_a_session_that_ends_while_a_reservation_is_typed_loses_nothing(po
     assert await made(portal) == [("Karim Alaoui", table_id("T4"), "2026-11-28", "22:00")]
 
 
-async def test_a_session_that_ends_while_a_note_is_typed_loses_nothing(portal):
-    guest = await portal.box.guest(slot="19:30")
-    page = await portal.desk("host")
-    await portal.set_passwords()
-    await page.goto("/portal/tonight")
-    await page.click(f"table [data-reservation='{guest.id}']")
-    await page.click("#drawer summary:has-text('Corriger')")
-    await page.fill("#drawer [name=notes]", "sans gluten")
-    await end_sessions(portal)
-
-    await page.click("#drawer form[action$='/amend'] button:not([type=button])")
-    await sign_in_again(page)
-
-    await page.wait_for_selector(".draft")
-    assert await page.input_value("[name=notes]") == "sans gluten"
-
-
 @pytest.mark.parametrize(
     ("path", "field"),
     [("/portal/venue/rules", "dressCode"), ("/portal/venue/rules", "phone"),

@@ -4,11 +4,9 @@ import base64
 import io
 from urllib.parse import parse_qs, urlsplit
 
-import pytest
 import zxingcpp
 from PIL import Image
 
-from appliance.staff.accounts import begin_setup
 from appliance.staff.two_factor import totp_code
 from appliance.venue.model import list_tables
 from tests.app.portal.people import PASSWORD
@@ -60,15 +58,6 @@ async def test_twenty_tables_are_pasted_moved_by_the_arrows_and_dragged(portal):
 
     assert (await numbers(portal))[:6] == ["T1", "T5", "T3", "T2", "T4", "T6"]
     assert portal.complaints == []
-
-
-async def test_a_list_with_a_wrong_line_fits_the_phone(portal):
-    page = await portal.desk(role="manager", viewport=PHONE)
-    await page.goto("/portal/venue")
-    await page.fill("textarea[name=list]", "V1;Salon;4;dix;vip;3000")
-    await page.click("form[action$=preview] button")
-    await page.wait_for_selector("#faults-title")
-    assert await is_within(page, PHONE["width"])
 
 
 async def test_an_order_that_the_box_never_got_does_not_look_saved(portal):
@@ -249,47 +238,3 @@ async def test_a_phone_is_paired_and_revoked_by_keyboard(portal):
     await page.wait_for_selector(".note")
     await phone.page.wait_for_selector("#pairing:not([hidden])", timeout=60_000)
     assert portal.complaints == []
-
-
-async def test_what_is_typed_in_another_form_of_the_page_stays_when_one_is_saved(portal):
-    page = await portal.desk()
-    await page.goto("/portal/venue/rules")
-    await page.fill("[name=phone]", "+212 5 24 00 00 00")
-    await page.fill("[name=dressCode]", "Tenue élégante")
-
-    for saved in ("policies", "rules"):
-        async with page.expect_navigation():
-            await page.click(f"main form[action$='/{saved}'] button:not([type=button])")
-
-        assert await page.input_value("[name=phone]") == "+212 5 24 00 00 00"
-        assert await page.input_value("[name=dressCode]") == "Tenue élégante"
-    await page.reload()
-    assert await page.input_value("[name=phone]") == "+212 5 24 00 00 00"
-
-
-async def test_what_was_refused_stays_when_another_form_of_the_page_is_sent(portal):
-    page = await portal.desk()
-    await page.goto("/portal/box?tab=mail")
-    await page.fill("[name=host]", "smtp.example.com")  # but no sender
-    await page.click("form[action='/portal/box/mail'] button")
-    await page.wait_for_selector("[name=sender][aria-invalid]")
-
-    await page.fill("[name=recipient]", "yasmine@example.com")
-    await page.click("form[action^='/portal/box/test-letter'] button")
-    await page.wait_for_selector("main p.problem")
-
-    assert await page.input_value("[name=host]") == "smtp.example.com"
-
-
-@pytest.mark.parametrize("width", [PHONE["width"], 768, 1280])
-async def test_no_word_of_the_setup_steps_is_broken(portal, width):
-    await portal.box.environment.database.write(begin_setup, closed=False)
-    page = await portal.desk(viewport={"width": width, "height": 800})
-    await page.goto("/portal/venue")
-
-    names = page.locator(".steps a > span:first-child")
-    heights = await names.evaluate_all("all => all.map(name => name.offsetHeight)")
-    words = await names.evaluate_all("all => all.map(name => name.innerText.split(/ /).length)")
-    line = min(heights) + 1
-    assert len(heights) == 6
-    assert all(height <= line * count for height, count in zip(heights, words, strict=True))

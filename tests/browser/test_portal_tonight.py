@@ -1,7 +1,5 @@
 """The evening board in a browser: live updates, keyboard use, and unsaved input."""
 
-import asyncio
-
 import pytest
 
 from appliance.door.check_in import check_in
@@ -10,7 +8,6 @@ from appliance.door.terminals import get_terminal, issue_terminal
 from appliance.reservations.change import cancel, move_to_table
 from tests.browser.keyboard import is_within
 from tests.browser.phones import PHONE
-from tests.browser.portal_world import DESK, TABLET
 from tests.builders import table_id
 
 NOTES = "#drawer [name=notes]"
@@ -137,36 +134,6 @@ async def test_searching_marks_who_fits_and_enter_opens_the_first(portal):
     await page.wait_for_selector("#drawer h2:has-text('Éloïse')")
 
 
-async def test_a_new_search_replaces_the_old_one_and_escape_ends_it(portal):
-    salma = await portal.box.guest(slot="19:30", customer_name="Salma Tazi")
-    omar = await portal.box.guest(slot="19:30", table="T2", customer_phone="0611137911")
-    page = await tonight(portal)
-    await page.keyboard.press("/")
-    await page.keyboard.type("tazi")
-    await page.keyboard.press("Enter")
-    await page.wait_for_selector(f"#drawer [data-detail='{salma.id}']")
-
-    await page.keyboard.press("Escape")
-    await page.wait_for_selector(".dimmed", state="detached")
-    for typed, found in (("tazi", salma), ("0611137911", omar)):
-        await page.keyboard.press("/")
-        await page.keyboard.type(typed)
-        await page.wait_for_selector(f"{chip(found)}.found")
-        await page.focus(chip(found))
-
-    await page.keyboard.press("Escape")
-    await page.wait_for_selector(".dimmed", state="detached")
-    assert await page.input_value("[data-board-search]") == ""
-
-
-async def test_a_request_for_another_evening_is_counted_in_the_title(portal):
-    page = await tonight(portal)
-    request = {"status": "requested", "source": "platform", "access_code": None}
-    await portal.box.guest(slot="19:30", date="2026-12-24", **request)
-    await page.locator("#waiting[data-requests='1']").wait_for()
-    assert (await page.title()).startswith("(1) ")
-
-
 async def test_any_evening_is_reached_by_keyboard_alone(portal):
     page = await tonight(portal)
 
@@ -181,27 +148,6 @@ async def test_any_evening_is_reached_by_keyboard_alone(portal):
     await page.wait_for_url("**date=2026-12-12*")
     await page.keyboard.press("t")
     await page.wait_for_url("**/portal/tonight")
-
-
-PRESS = """([key, code]) => {
-  document.activeElement.blur();
-  document.body.dispatchEvent(new KeyboardEvent("keydown", { key, code, bubbles: true }));
-  return document.activeElement.name || document.activeElement.type || "";
-}"""
-
-
-@pytest.mark.parametrize(
-    ("key", "code", "focused"),
-    [("d", "KeyD", "date"), ("D", "KeyD", "date"), ("ي", "KeyD", "date"), ("в", "KeyD", "date"),
-     ("/", "Slash", "search"), ("ظ", "Slash", "search"), ("/", "Digit7", "search"),
-     ("d", "KeyE", "date"), ("e", "KeyD", ""), ("!", "Slash", ""), ("é", "KeyD", "")],
-)  # fmt: skip
-async def test_a_shortcut_goes_by_the_letter_or_else_by_the_place_of_the_key(
-    portal, key, code, focused
-):
-    page = await tonight(portal)
-
-    assert await page.evaluate(PRESS, [key, code]) == focused
 
 
 async def test_a_session_that_ended_elsewhere_shows_nothing_more(portal):
@@ -248,23 +194,6 @@ async def test_on_a_phone_the_party_of_a_whole_evening_stays_in_view(portal, lan
     else:
         assert name["x"] >= 0
         assert name["x"] + name["width"] <= tables["x"]
-
-
-async def test_on_a_tablet_with_many_slots_the_party_of_a_whole_evening_stays_in_view(portal):
-    def add_slots(tx):
-        sql = "INSERT INTO slot VALUES (:id, :n, 'Thé', :start, :end, '[0,1,2,3,4,5,6]')"
-        for n in range(14, 18):
-            tx.execute(sql, {"id": tx.new_id(), "n": n, "start": f"{n}:00", "end": f"{n}:30"})
-
-    await portal.box.environment.database.write(add_slots)
-    party = await portal.box.guest(slot=None)
-    page = await tonight(portal, viewport=TABLET)
-    await page.evaluate("() => document.querySelector('.board-frame').scrollLeft = 500")
-
-    shown = await page.locator(f"table {chip(party)}").bounding_box()
-    tables = await page.locator("tbody th").first.bounding_box()
-    assert shown["x"] >= tables["x"] + tables["width"]
-    assert shown["x"] + shown["width"] <= TABLET["width"]
 
 
 @pytest.mark.parametrize("language", ["fr", "ar"])
@@ -338,107 +267,6 @@ async def test_a_refusal_comes_into_view_from_a_form_far_below_on_a_phone(portal
     assert (await refusal.bounding_box())["y"] > -1
 
 
-async def test_a_long_name_of_a_slot_takes_no_room_from_the_other_slots(portal):
-    await portal.box.environment.database.write(
-        lambda tx: tx.execute("UPDATE slot SET name = :name WHERE position = 0", {"name": LONG})
-    )
-    page = await tonight(portal)
-
-    widths = await page.eval_on_selector_all(
-        "[data-board] thead th + th", "all => all.map(th => th.offsetWidth)"
-    )
-    assert len(widths) > 1
-    assert max(widths) - min(widths) <= 1
-
-
-async def test_a_look_at_another_reservation_and_a_late_answer_keep_what_is_typed(portal):
-    salma = await portal.box.guest(slot="19:30", notes="Près de la fenêtre")
-    nadia = await portal.box.guest(slot="19:30", table="T2")
-    page, answers = await open_drawer(portal, salma), asyncio.Event()
-    await page.fill(NOTES, "sans gluten")
-    await look_at(page, nadia)
-    await page.keyboard.press("Escape")
-    await look_at(page, salma)
-    assert await page.input_value(NOTES) == "sans gluten"
-
-    async def hold(route):
-        await answers.wait()
-        await route.continue_()
-
-    await page.route("**/amend", hold)
-    await save(page)
-    await look_at(page, nadia)
-    await page.click("#drawer summary:has-text('Corriger')")
-    await page.fill(NOTES, "anniversaire")
-    async with page.expect_response("**/amend"):
-        answers.set()
-    await page.wait_for_timeout(300)
-
-    assert await page.get_attribute("#drawer [data-detail]", "data-detail") == nadia.id
-    assert await page.input_value(NOTES) == "anniversaire"
-    assert (await portal.box.now_of(salma)).notes == "sans gluten"
-    assert portal.complaints == []
-
-
-async def test_a_double_click_on_a_slow_box_saves_once_and_may_save_again(portal):
-    salma = await portal.box.guest(slot="19:30")
-    page = await tonight(portal)
-    await page.click(chip(salma))
-    sent = []
-
-    async def wait(route):
-        sent.append(route.request.post_data)
-        await asyncio.sleep(0.5)
-        await route.continue_()
-
-    await page.route("**/amend", wait)
-    for notes in ("sans gluten", "près de la scène"):
-        await page.click("#drawer summary:has-text('Corriger')")
-        await page.fill(NOTES, notes)
-        await page.dblclick("#drawer form[action$='/amend'] button")
-        await page.wait_for_selector(f"#drawer p.notes:has-text('{notes}')")
-
-    assert len(sent) == 2
-    assert await page.locator("#drawer .problem").count() == 0
-
-
-@pytest.mark.parametrize("pause", [0, 150])
-async def test_a_double_click_lets_in_no_more_people_than_were_typed(portal, pause):
-    salma = await portal.box.guest(slot="19:30", guests=4)
-    page = await tonight(portal)
-    await page.click(f"table {chip(salma)}")
-    await page.fill("#drawer [name=arrivals]", "1")
-    await page.hover("#drawer form[action$='/check-in'] button")
-
-    for count in (1, 2):
-        await page.mouse.down(click_count=count)
-        await page.mouse.up(click_count=count)
-        await page.wait_for_timeout(pause)
-
-    await page.wait_for_selector("#drawer .chip:has-text('1/4')")
-    await page.wait_for_timeout(400)
-    assert await portal.box.are_in(salma, 1)
-
-
-async def test_neither_the_double_click_that_opens_the_drawer_nor_a_third_meets_a_button(portal):
-    salma = await portal.box.guest(slot="19:30", guests=4)
-    page = await tonight(portal)
-    late = "#drawer form[action$='/late'] button"
-
-    async def click(at):
-        await page.dispatch_event(at, "click", {"detail": 1, "clientX": 40, "clientY": 40})
-
-    await click(f"table {chip(salma)}")
-    await page.wait_for_selector(late)
-    await click(late)
-    await click(late)
-    await page.wait_for_timeout(600)
-    assert await page.locator(late).get_attribute("value") == "1"
-
-    await click(late)
-    await page.wait_for_selector(f"{late}:not([value])")
-
-
 async def test_without_the_box_the_page_says_so_and_goes_on_once_it_answers(portal):
     salma = await portal.box.guest(slot="19:30")
     page = await tonight(portal)
@@ -471,94 +299,3 @@ async def test_the_board_reconnects_by_itself_after_a_502(portal):
 
     salma = await portal.box.guest(slot="19:30")
     await page.wait_for_selector(chip(salma))
-
-
-async def test_a_board_whose_session_ended_while_it_was_away_asks_to_sign_in(portal):
-    page = await portal.desk()
-    await page.route("**/live?**", lambda route: route.fulfill(status=502), times=1)
-    await page.goto("/portal/tonight")
-    await page.context.clear_cookies()
-
-    await page.wait_for_url("**/portal/sign-in**")
-
-
-async def test_a_form_that_meets_a_502_is_sent_once_and_what_was_typed_stays(portal):
-    page, sent = await portal.desk(), []
-
-    async def gone(route):
-        if route.request.method == "POST":
-            sent.append(route.request.url)
-            await route.fulfill(status=502, content_type="text/html", body="<h1>Bad Gateway</h1>")
-        else:
-            await route.continue_()
-
-    await page.route("**/portal/venue/closings", gone)
-    await page.goto("/portal/venue/closings")
-    await page.fill("[name=first]", "2026-12-24")
-    await page.fill("[name=reason]", "Noël")
-    await page.click("main form[action$=closings] button")
-
-    await page.wait_for_selector(f"#problem {OUT}")
-    assert await page.input_value("[name=reason]") == "Noël"
-    assert len(sent) == 1
-
-
-async def furnish_room(portal):
-    """Replace the tables by 40 of three types, and add a request."""
-
-    def furnish(tx):
-        tx.execute("DELETE FROM venue_table")
-        for n in range(40):
-            tx.execute(
-                "INSERT INTO venue_table VALUES (:id, :n, :number, :number, 2, 4, 0, :type, 1)",
-                {"id": table_id(f"T{n}"), "n": n, "number": f"T{n}",
-                 "type": ("terrace", "standard", "vip")[n // 14]},
-            )  # fmt: skip
-
-    await portal.box.environment.database.write(furnish)
-    request = {"status": "requested", "source": "platform", "access_code": None}
-    return await portal.box.guest(slot="19:30", table="T1", **request)
-
-
-async def test_a_laptop_shows_fifteen_of_forty_tables_below_a_request(portal):
-    await furnish_room(portal)
-    page = await tonight(portal, viewport=DESK)
-
-    ends = await page.locator("[data-board] [data-place]").evaluate_all(
-        "all => all.map(row => row.getBoundingClientRect().bottom)"
-    )
-
-    assert sum(end <= DESK["height"] for end in ends) >= 15
-
-
-@pytest.mark.parametrize("language", ["fr", "ar"])
-async def test_on_a_phone_the_board_starts_near_the_top_and_the_sections_are_at_the_bottom(
-    portal, language
-):
-    await furnish_room(portal)
-    page = await tonight(portal, language=language, viewport=PHONE, has_touch=True)
-
-    board = await page.locator(".board-frame").bounding_box()
-    bar = await page.locator(".house-bar").bounding_box()
-    assert board["y"] <= 300
-    assert bar["y"] + bar["height"] == pytest.approx(PHONE["height"], abs=1)
-    assert await page.locator(".areas a:visible").count() == 4
-
-    await page.click(".me summary")
-    for area in ("integrations", "people", "box"):
-        assert await page.is_visible(f".menu a[href$='/{area}']")
-
-
-async def test_a_table_that_comes_back_returns_to_its_section(portal):
-    request = await furnish_room(portal)
-    database = portal.box.environment.database
-    await database.write(
-        lambda tx: tx.execute("UPDATE venue_table SET bookable = 0 WHERE number = 'T27'")
-    )
-    page = await tonight(portal)
-    assert "T27" not in await shown(page)
-
-    await database.write(move_to_table, request.id, table_id("T27"), actor="box")
-
-    await page.wait_for_selector(f"tbody[data-section='standard'] {chip(request)}")
-    assert await shown(page) == [f"T{n}" for n in range(40)]

@@ -177,21 +177,3 @@ def test_an_imported_certificate_is_used_instead_until_it_is_deleted(tmp_path):
         assert box.run("tls", "import", "--cert", str(files[0]), "--key", str(files[1]))[0] == 0
         until(lambda: box.shown() == imported)
         assert (box.data / "tls" / OBTAINED).exists()
-
-
-def test_an_authority_that_wants_an_account_of_its_own_gets_its_key(tmp_path):
-    with a_public_box(tmp_path) as box:
-        hmac = "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W"
-        keys = {"externalAccountBindingRequired": True, "externalAccountMACKeys": {"kid-1": hmac}}
-        box.authority.start(**keys)
-        box.start()
-        assert box.ended().reason == "account"
-        box.process.stop()
-
-        box.process.settings |= {
-            "VENUEBOX_ACME_ACCOUNT_KEY_ID": "kid-1",
-            "VENUEBOX_ACME_ACCOUNT_HMAC_KEY": hmac,
-        }
-        box.start()
-
-        assert box.run("tls", "obtain")[0] == 0

@@ -238,12 +238,6 @@ async def test_a_host_key_that_is_given_is_the_only_one_trusted(sftp, founded):
     assert not (founded.data / "secrets" / "known_hosts").exists()
 
 
-async def test_a_home_that_cannot_be_entered_does_not_matter(sftp, founded, monkeypatch):
-    monkeypatch.setenv("HOME", f"/{'x' * 256}")
-
-    assert await files_at(sftp, founded.data) == {}
-
-
 @pytest.mark.parametrize("kind", ["sftp", "s3"])
 async def test_a_server_that_never_answers_does_not_hold_up_the_box(founded, monkeypatch, kind):
     for name in ("_CONNECT_SECONDS", "_SMALL_SECONDS"):
@@ -375,19 +369,6 @@ async def test_what_a_target_refuses_is_told_without_the_secret(s3, founded):
         await files_at(Elsewhere(url, s3.environ, None), founded.data)
 
     assert SECRET not in str(refused.value)
-
-
-async def test_a_copy_for_which_the_server_has_no_room_says_so(sftp, founded):
-    venuebox("backup", data=founded.data)
-    [name] = backups_of(founded.data)
-    sftp.server.copies.mkdir()
-    part = f".{parse_name(name).venue}.tar.age.part"
-    (sftp.server.copies / part).symlink_to("/dev/full")
-    path = founded.data / "backups" / name
-
-    with pytest.raises(TargetError, match="disk may be full"):
-        async with opened(sftp, founded.data) as target:
-            await target.put(path, path.stat().st_size, lambda *_: None)
 
 
 async def test_an_interrupted_copy_leaves_no_backup_and_is_overwritten(sftp, founded):

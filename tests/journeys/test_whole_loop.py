@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from email import message_from_bytes, policy
 
 import aiohttp
-import apsw
 import pytest
 import zxingcpp
 from PIL import Image
@@ -187,30 +186,6 @@ def check_the_log(journey):
     said = journey.box.complaints() + "\n".join(journey.box.lines)
     secrets = (*journey.founded.keys.values(), *journey.founded.terminals.values(), EMAIL, PHONE)
     assert [one for one in secrets if one in said] == []
-
-
-async def test_looking_at_guest_links_changes_nothing(journey):
-    booked = await journey.partner.must(
-        201, "POST", "/v1/reservations", await journey.a_booking(notifyCustomer=False)
-    )
-    name = f"{journey.environment}.db"
-    flags = apsw.SQLITE_OPEN_READONLY
-    connection = apsw.Connection(str(journey.founded.data / name), flags=flags)
-
-    def commits():
-        return connection.pragma("data_version")
-
-    before = commits()
-    async with aiohttp.ClientSession() as session:
-        for url in (booked["guestAccessUrl"], booked["claimUrl"]):
-            for method in ("GET", "HEAD", "GET"):
-                async with session.request(method, url) as answer:
-                    assert answer.status == 200
-    after = commits()
-    connection.close()
-
-    assert after == before
-    assert (await journey.listed(booked["serviceReservationId"]))["checkedInAt"] is None
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])

@@ -2,7 +2,6 @@ import os
 import stat
 import subprocess
 import sys
-from contextlib import suppress
 
 import pytest
 
@@ -47,19 +46,6 @@ def test_a_directory_made_by_hand_is_closed_to_others_if_nothing_else_is_in_it(
         pass
 
     assert mode(tmp_path) == becomes
-
-
-def test_an_interrupted_founding_serves_nothing_and_may_begin_anew(tmp_path):
-    directory = DataDirectory(tmp_path)
-    with suppress(KeyboardInterrupt), directory.founding(Tokens()):
-        directory.database("live").write_text("half")
-        raise KeyboardInterrupt
-
-    with pytest.raises(OperatorError, match="init was interrupted"):
-        directory.check()
-    with directory.founding(Tokens()):
-        assert not directory.database("live").exists()
-    directory.check()
 
 
 @pytest.mark.process

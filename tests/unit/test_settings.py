@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from appliance.core.errors import OperatorError
+from appliance.core.saved_settings import SettingFixed, save_settings, settings_example
 from appliance.core.scanner_settings import parse_readers
 from appliance.core.settings import (
     Settings,
@@ -18,10 +19,9 @@ from appliance.core.settings import (
     parse_settings,
     read_settings,
 )
-from appliance.core.settings_file import change_settings, settings_example
 
 ABSENT = Path("there-is-no-such-file.toml")
-DAYS = [f"retention.{what}_days" for what in ("contact", "attempt", "answer", "dead", "security")]
+DAYS = [f"retention.{what}_days" for what in ("attempt", "answer", "dead", "security")]
 
 
 def read(tmp_path: Path, text: str, **environ: str) -> Settings:
@@ -100,7 +100,6 @@ BAD = {
     "webhooks.allow_http": (1,),
     "mail.port": (0,),
     "mail.security": ("ssl",),
-    "door.early_minutes": (1441,),
     "backup.directory": (
         "usb", "./usb", "../usb", "~/usb", "/", "//", "/etc", "//etc/x", "/mnt/../etc", "/root/x",
         "/usr/local/backups", "/var", "/var/lib/", "/home",
@@ -220,57 +219,32 @@ def test_the_example_with_every_line_switched_on_says_the_defaults(tmp_path):
 READERS = '[[readers]]\nterminal = "Front door"\nkind = "tcp"\nport = 4001\n'
 
 
-def test_a_setting_that_is_switched_off_is_put_in_force_in_its_place():
-    changes = {"mail.host": "smtp.example.com", "mail.sender": "riad@example.com"}
+def test_the_portals_settings_hold_unless_the_file_or_a_variable_sets_them(tmp_path):
+    file = tmp_path / "settings.toml"
+    file.write_text('[mail]\nhost = "by.hand"\nsender = "a@b.example"\n', "utf-8")
+    (tmp_path / "secrets").mkdir()
 
-    changed = change_settings(settings_example(), changes)
+    saved = save_settings(file, {"server.app_url": "https://a.example", "mail.port": 465}, {})
 
-    assert parse_settings(changed, {}).mail.host == "smtp.example.com"
-    assert changed.count("\n") == settings_example().count("\n")
-    assert re.search(r"\n# mail server.*\nhost = ", changed)
-
-
-def test_a_setting_in_force_is_replaced_and_all_else_stays():
-    text = (
-        '# ours\n[server]\nhost = "127.0.0.1" # loopback\n'
-        '[mail]\nhost = "old"\nport = 25\nsender = "a@b.example"\n'
-    )
-
-    changed = change_settings(text, {"mail.host": "new", "server.app_url": "https://a.example"})
-
-    assert changed == (
-        '# ours\n[server]\napp_url = "https://a.example"\nhost = "127.0.0.1" # loopback\n'
-        '[mail]\nhost = "new"\nport = 25\nsender = "a@b.example"\n'
-    )
-
-
-def test_a_section_that_is_missing_is_added():
-    settings = parse_settings(change_settings(READERS, {"mail.port": 465}), {})
-
-    assert (settings.mail.port, len(settings.readers)) == (465, 1)
-    added = change_settings("", {"server.names": ["box.example"]})
-    assert parse_settings(added, {}).server.names == ("box.example",)
+    assert (saved.server.app_url, saved.mail.port) == ("https://a.example", 465)
+    assert read_settings(file, {}) == saved
+    assert read_settings(file, {"VENUEBOX_MAIL_PORT": "25"}).mail.port == 25
+    for name, environ in (("mail.host", {}), ("mail.port", {"VENUEBOX_MAIL_PORT": "25"})):
+        with pytest.raises(SettingFixed):
+            save_settings(file, {name: 1}, environ)
+    assert read_settings(file, {}) == saved
 
 
 @pytest.mark.parametrize(
-    "value", ['"\nport = 1', "a\\b", 'x" # y', "é☃", "[mail]\nport = 2", "\u2028", "\x7f"]
-)
-def test_no_value_can_say_another_setting(value):
-    changed = change_settings(settings_example(), {"mail.user": value})
-
-    assert parse_settings(changed, {}).mail.user == value
-    assert parse_settings(changed, {}).mail.port == 587
-
-
-@pytest.mark.parametrize(
-    ("text", "changes"),
-    [("", {"mail.port": 0}), ("", {"server.app_url": "nonsense"}),
-     ('[server]\nnames = [\n  "a",\n]\n', {"server.names": ["b"]}),
-     ('mail = {host = "x"}\n', {"mail.host": "y"}), ("[mail\n", {"mail.host": "y"})],
+    "changes",
+    [{"mail.port": 0}, {"server.app_url": "nonsense"}, {"mail.host": "no.sender"},
+     {"server.names": "a"}],
 )  # fmt: skip
-def test_what_would_break_the_file_is_refused(text, changes):
+def test_a_setting_that_is_not_allowed_is_not_stored(tmp_path, changes):
+    (tmp_path / "secrets").mkdir()
     with pytest.raises(OperatorError):
-        change_settings(text, changes)
+        save_settings(tmp_path / "settings.toml", changes, {})
+    assert read_settings(tmp_path / "settings.toml", {}) == Settings()
 
 
 SERIAL = {"kind": "serial", "device": "/dev/ttyACM0", "terminal": "Porte 1"}

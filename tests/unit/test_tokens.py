@@ -25,22 +25,6 @@ def is_read_by_nobody(token: str, *keyrings: Keyring) -> bool:
     )
 
 
-@given(IDS)
-def test_a_link_token_opens_the_reservation_that_it_was_made_for(id_: str):
-    token = LIVE.access_token(id_)
-
-    assert re.fullmatch(r"[A-Za-z0-9_-]{44}", token)
-    assert Keyring(MASTER, "live").access_token(id_) == token
-    assert LIVE.read_access_token(token) == id_
-    assert LIVE.read_claim_token(LIVE.claim_token(id_)) == id_
-
-
-def test_a_link_token_carries_at_least_128_bits_that_cannot_be_guessed():
-    raw = base64.urlsafe_b64decode(LIVE.access_token("00000000-0000-4000-8000-000000000000"))
-
-    assert (len(raw) - 16) * 8 == 136
-
-
 @given(IDS, st.integers(0, 43), st.sampled_from(URL_SAFE))
 def test_a_token_with_one_other_character_opens_nothing(id_: str, at: int, letter: str):
     for token in (LIVE.access_token(id_), LIVE.claim_token(id_)):

@@ -3,13 +3,21 @@
 import logging
 
 import pytest
+import stripe
 
 from appliance.privacy import erase_guest
 from appliance.webhooks.deliveries import find_failed_request
 from appliance.webhooks.delivery_log import replay_delivery
-from appliance.webhooks.endpoints import roll_secret
-from tests.promises.webhooks.test_changes import holds
+from appliance.webhooks.endpoints import revoke_old_secret, roll_secret
 from tests.webhooks.receivers import an_answer
+
+
+def holds(request, secret):
+    header, body = request.headers["x-service-signature"], request.raw.decode()
+    try:
+        return stripe.WebhookSignature.verify_header(body, header, secret)
+    except stripe.SignatureVerificationError:
+        return False
 
 
 async def test_both_secrets_sign_for_a_day_after_a_roll(world, receiver, timer):
@@ -80,3 +88,19 @@ async def test_the_failed_request_of_a_delivery_is_dropped_once_a_replay_has_del
     await world.settled("delivered")
 
     assert world.database.peek(find_failed_request, request.id) is None
+
+
+async def test_an_old_secret_that_is_revoked_between_attempts_signs_no_more(world, receiver, timer):
+    endpoint, old = await world.register(receiver.url)
+    receiver.answers = [an_answer(500)]
+    await world.start()
+    await world.book()
+    await world.recorded(1)
+
+    new = await world.database.write(roll_secret, world.environment.keyring, endpoint.id)
+    assert await world.database.write(revoke_old_secret, endpoint.id)
+    timer.advance(60)
+    _, retry = await receiver.got(2)
+
+    assert holds(retry, new)
+    assert not holds(retry, old)

@@ -166,7 +166,7 @@ async def _show(
         "notice": notice,
         "token": token,
         "trap": TRAP,
-        "kept_days": environment.settings.retention.contact_days,
+        "kept_days": offer.venue.contact_days,
         "action": f"{environment.prefix}/book",
         "mine": f"{environment.prefix}/me" if find_device(request) else None,
     }

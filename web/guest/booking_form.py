@@ -137,6 +137,7 @@ def read_offer(reader: Reader, wanted: date | None, guests: int) -> Offer:
     offered = sorted(
         offered_slots(slots, day), key=lambda slot: interval(slot, venue.evening_ends_at)
     )
+    slots_only = venue.slots_only and bool(offered)
     return Offer(
         venue=venue,
         tonight=this_evening,
@@ -144,7 +145,7 @@ def read_offer(reader: Reader, wanted: date | None, guests: int) -> Offer:
         guests=party,
         most=most,
         is_closed=is_closed(day),
-        choices=tuple(choice(slot) for slot in (*offered, None)),
+        choices=tuple(choice(slot) for slot in (*offered, *(() if slots_only else (None,)))),
         next_days=tuple(next_day for next_day in days if not is_closed(next_day)),
     )
 

@@ -144,7 +144,7 @@ def _open(
     if device_hash is not None and not is_claimed(reader, device_hash, reservation_id):
         return None
     now, keyring = reader.now, environment.keyring
-    cancel_until = cancel_deadline(reader, reservation, environment.settings.guest.cancel_hours)
+    cancel_until = cancel_deadline(reader, reservation)
     has_arrived = reservation.status == "completed" or reservation.checked_in_at is not None
     guest_pass = None
     if reservation.holds:

@@ -78,10 +78,9 @@ async def cancel_page(request: web.Request) -> web.Response:
     """
     opened, refusal = await _open(request), None
     if request.method == "POST":
-        environment = request[ENVIRONMENT]
-        hours = environment.settings.guest.cancel_hours
+        database = request[ENVIRONMENT].database
         try:
-            await environment.database.write(cancel_by_guest, opened.reservation.id, hours)
+            await database.write(cancel_by_guest, opened.reservation.id)
         except (WrongState, Unavailable) as error:
             refusal = error
         with suppress(DeadLink):  # if the link has just expired, show the state read above
@@ -244,5 +243,5 @@ def _show_form(
         "phone_hint": f"… {''.join(digits[-2:])}" if digits else "",
         "language": typed.language or reservation.language or language_of(request).code,
     }
-    kept_days = request[ENVIRONMENT].settings.retention.contact_days
+    kept_days = opened.venue.contact_days
     return reservation_page(request, template, opened, refusal, typed=fields, kept_days=kept_days)

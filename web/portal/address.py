@@ -22,9 +22,9 @@ from appliance.doctor.check import Sentence, describe
 from appliance.relay import Relay
 from appliance.staff.audit_log import record_audit
 from appliance.tls.acme import REQUESTED, read_plan
-from web.portal.box import save_changes, saved_settings, steps_of, text_of, waits_for_restart
+from web.portal.box import save_changes, steps_of, text_of
 from web.portal.box_jobs import OUTSIDE
-from web.portal.cookies import BOX, LIVE, RESTART
+from web.portal.cookies import BOX, LIVE
 from web.portal.forms import Form
 from web.portal.guard import actor_of
 from web.portal.responses import Declined, language_of, portal_page, see_other
@@ -44,7 +44,7 @@ async def show_address(request: web.Request) -> web.Response:
     The choices are a relay, a port forward and a proxy. The page marks the one that is in use.
     """
     box, outside = request.app[BOX], request.app[OUTSIDE]
-    settings = saved_settings(request)
+    settings = box.settings
     root = box.directory.root
     values = {
         "settings": settings.server,
@@ -58,8 +58,7 @@ async def show_address(request: web.Request) -> web.Response:
         "outside": outside.latest,
         "can_test": bool(outside.url),
         "said": lambda sentence: text_of(sentence, language_of(request)),
-        "waits": waits_for_restart(request),
-        "may_restart": RESTART in request.app,
+        "may_change": box.save_settings is not None,
         "steps": await steps_of(request),
     }
     return portal_page(request, "portal/box/address.html", values)
@@ -92,7 +91,7 @@ def _retry_certificate(box: Box) -> None:
 async def join(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/address/relay`: join a relay with the line that its operator sent.
 
-    The box connects to the relay at once. The new address and certificate apply after a restart.
+    The box connects to the relay at once, and orders a certificate for the new address.
     """
     _ = language_of(request).gettext
     try:
@@ -126,10 +125,10 @@ async def use_proxy(request: web.Request, form: Form) -> web.StreamResponse:
 
 async def _save(request: web.Request, form: Form, changes: Mapping[str, str]) -> web.StreamResponse:
     """Save the address, and turn on certificates by ACME if the owner agrees to the terms."""
-    saved = saved_settings(request)
+    acme = request.app[BOX].settings.acme
     more: dict[str, str | bool] = {}
     if form.checked("agree"):
-        directory = saved.acme.directory or _LETS_ENCRYPT
+        directory = acme.directory or _LETS_ENCRYPT
         more = {"acme.directory": directory, "acme.agree_terms": True}
     return await save_changes(request, {**changes, **more}, _PAGE)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import html
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
 from typing import NamedTuple
@@ -13,20 +13,19 @@ from aiohttp import web
 from appliance.alerts import list_alerts
 from appliance.backup.catalogue import read_record
 from appliance.backup.recovery_key import ensure_recovery_key, kit_html
-from appliance.box import Box, confirm_clock
-from appliance.core.edited_files import decode_edited
+from appliance.box import confirm_clock
 from appliance.core.email_addresses import clean_email, is_email
 from appliance.core.errors import ChangedMeanwhile, OperatorError, ValidationError, field_invalid
-from appliance.core.files import atomic_write
 from appliance.core.i18n import Language
 from appliance.core.i18n import mark as _
 from appliance.core.network import host_exists
-from appliance.core.settings import RANGES, Settings, parse_settings, read_settings
-from appliance.core.settings_file import change_settings
+from appliance.core.saved_settings import Changes, SettingFixed
+from appliance.core.settings import Settings
 from appliance.database.connection import Reader
 from appliance.doctor.check import Sentence, describe, worst
 from appliance.door.terminals import PORTAL_TERMINAL_ID, list_terminals
 from appliance.email.smtp import send_trial
+from appliance.email.worker import resume_emails
 from appliance.http.request import ENVIRONMENT
 from appliance.http.security_headers import content_policy
 from appliance.reservations.email_queue import (
@@ -40,7 +39,7 @@ from appliance.staff.audit_log import record_audit
 from appliance.venue.model import find_zone, fingerprint, get_venue, list_slots, list_tables
 from appliance.venue.venue_file import UNFURNISHED
 from web.portal.box_jobs import BACKING_UP, EXAMINER, OUTSIDE, find_copies, summarise_backups
-from web.portal.cookies import BOX, LIVE, RESTART
+from web.portal.cookies import BOX, LIVE
 from web.portal.forms import FORM, Form
 from web.portal.guard import actor_of, reauthenticate, staff_of
 from web.portal.responses import HEADERS, REFUSED, Declined, language_of, portal_page, see_other
@@ -48,22 +47,16 @@ from web.portal.update import read_update_state
 from web.rendering import Html
 
 _EMAIL_ERRORS_SHOWN = 5
-# The numeric settings that the owner can change.
-_NUMBERS = (
-    "guest.cancel_hours", "mail.reminder_hours", "door.early_minutes", "retention.contact_days",
-)  # fmt: skip
-# The settings that each form shows. The mail form does not show the stored password.
-_GENERAL = ("booking.enabled", "server.app_url", *_NUMBERS)
+# The settings that the mail form shows, which does not show the stored password.
 _MAIL = ("mail.host", "mail.port", "mail.security", "mail.user", "mail.sender")
 # The tab on which each form stands, by the last part of the form's path.
-_TAB_OF = {"settings": "settings", "backup": "backups", "recovery-kit": "backups",
+_TAB_OF = {"backup": "backups", "recovery-kit": "backups",
            "update": "version", "mail": "mail", "test-letter": "mail"}  # fmt: skip
-_TABS = ("health", "settings", "backups", "mail", "version")
+_TABS = ("health", "backups", "mail", "version")
 _SECURITIES = ("starttls", "tls", "none")
 _PORT_MAX = 65535
 _HOST_MAX = 253
 _PASSWORD_MAX = 1000
-Changes = Mapping[str, str | int | bool | list[str]]
 
 
 class _Provider(NamedTuple):
@@ -113,10 +106,7 @@ async def show_box(
     checks = [*checks, *([outside.latest] if outside.latest else [])]
     zone = await live.read(find_zone)
     alerts = [(e, alert) for e in box.environments for alert in await e.database.read(list_alerts)]
-    # The demo cannot be restarted, and it ignores settings.toml.
-    saved = saved_settings(request) if RESTART in request.app else box.settings
     typed = request[FORM].typed() if REFUSED in request else {}
-    changing = "app_url" in typed or _NUMBERS[0] in typed
     values = {
         "tab": _tab_of(request),
         "providers": _PROVIDERS,
@@ -135,14 +125,8 @@ async def show_box(
         "tried": tried,
         "settings_trouble": SETTINGS_TROUBLE,
         "recipient": recipient,
-        "waits": waits_for_restart(request),
-        "enabled": "booking.enabled" in typed if changing else saved.booking.enabled,
-        "settings": {name: typed.get(name, _setting(saved, name)) for name in _NUMBERS},
-        "saved": saved,
-        "seen": typed["seen"] if changing else _mark(saved_settings(request), _GENERAL),
-        "mail_seen": typed["seen"] if "host" in typed else _mark(saved_settings(request), _MAIL),
-        "ranges": RANGES,
-        "may_restart": RESTART in request.app,
+        "contact_days": (await live.read(get_venue)).contact_days,
+        "mail_seen": typed["seen"] if "host" in typed else _mark(box.settings, _MAIL),
         "steps": await steps_of(request),
         "all_steps": await steps_of(request, always=True),
         **await _read_backups(request),
@@ -205,7 +189,7 @@ async def send_test_email(request: web.Request, form: Form) -> web.StreamRespons
     venue = (await request[LIVE].database.read(get_venue)).name
     subject = language.gettext("Test email from %(venue)s", venue=" ".join(venue.split()))
     text = language.gettext("This box can send emails. There is nothing more to do.")
-    outcome = await send_trial(next_settings(request).mail, recipient, venue, subject, text)
+    outcome = await send_trial(request.app[BOX].settings.mail, recipient, venue, subject, text)
     return await show_box(request, outcome, recipient)
 
 
@@ -235,56 +219,8 @@ async def confirm(request: web.Request, _form: Form) -> web.StreamResponse:
     return see_other(request, "/box", "clock-confirmed")
 
 
-async def restart(request: web.Request, form: Form) -> web.Response:
-    """`POST /portal/box/restart`: restart the box to apply the saved settings.
-
-    Requests in progress are completed. New requests wait for one or two seconds. Afterwards, the
-    browser shows the page `/portal/box/address` if the form has `page=address`.
-    """
-    if RESTART not in request.app:
-        return await show_box(request)
-    await request[LIVE].database.write(record_audit, actor_of(request), "restarted")
-    request.app[RESTART]()
-    back = "/portal/box/address" if form.text("page") == "address" else None
-    response = portal_page(request, "portal/box/restarting.html", {"back": back})
-    response.force_close()  # the next request must reach the restarted box
-    return response
-
-
-class Saved:
-    """The settings in settings.toml when the box started, and a lock for changing the file."""
-
-    def __init__(self, at_start: Settings | None) -> None:
-        self.at_start = at_start
-        self.lock = asyncio.Lock()  # two concurrent forms must not overwrite each other's changes
-
-
-SAVED = web.AppKey("saved", Saved)
-
-
-def read_file(box: Box) -> Settings | None:
-    """Return the settings in settings.toml without environment variables, or None if invalid."""
-    try:
-        return read_settings(box.directory.settings_file, {})
-    except OperatorError:
-        return None
-
-
-def saved_settings(request: web.Request) -> Settings:
-    """Return the settings in settings.toml, or the active settings if the file is invalid."""
-    return read_file(request.app[BOX]) or request.app[BOX].settings
-
-
-def waits_for_restart(request: web.Request) -> bool:
-    """Return whether settings.toml has changed since the box started, so a restart is pending."""
-    if RESTART not in request.app:
-        return False
-    return read_file(request.app[BOX]) not in (None, request.app[SAVED].at_start)
-
-
-def next_settings(request: web.Request) -> Settings:
-    """Return the settings that a pending restart will apply, or else the active settings."""
-    return saved_settings(request) if waits_for_restart(request) else request.app[BOX].settings
+SAVING = web.AppKey("saving", asyncio.Lock)
+"""Held while settings are stored: two forms at once must not overwrite each other's."""
 
 
 def _setting(settings: Settings, name: str) -> object:
@@ -298,26 +234,13 @@ def _mark(settings: Settings, names: Iterable[str]) -> str:
     return fingerprint([_setting(settings, name) for name in names])
 
 
-async def save_settings(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST /portal/box/settings`: save general settings, which apply after the next restart."""
-    return await save_changes(
-        request,
-        {
-            "booking.enabled": form.checked("booking.enabled"),
-            "server.app_url": form.text("app_url", 500).rstrip("/"),
-            **{name: form.integer(name, *RANGES[name]) for name in _NUMBERS},
-        },
-        shown=_GENERAL,
-    )
-
-
 async def save_mail(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST /portal/box/mail`: save the mail settings, which apply after the next restart.
+    """`POST /portal/box/mail`: save the mail settings, and send the waiting emails by them.
 
     If the password is empty, the stored password is kept, but only for the same host, because a
     different server must not receive it.
     """
-    stored = saved_settings(request).mail
+    stored = request.app[BOX].settings.mail
     host, user = form.text("host", _HOST_MAX), form.text("user")
     kept = stored.password if host.casefold() == stored.host.casefold() else ""
     password = form.secret("password")[:_PASSWORD_MAX] or kept
@@ -337,35 +260,45 @@ async def save_mail(request: web.Request, form: Form) -> web.StreamResponse:
                 "Please enter it."
             )
         )
-    return await save_changes(request, changes, shown=_MAIL)
+    answer = await save_changes(request, changes, shown=_MAIL)
+    await request[LIVE].database.write(resume_emails)
+    return answer
 
 
 async def save_changes(
     request: web.Request, changes: Changes, page: str = "/box", shown: Iterable[str] = ()
 ) -> web.Response:
-    """Write the changed settings to settings.toml, and redirect to `page`.
+    """Store the changed settings, put them in force at once, and redirect to `page`.
 
     The page says so if DNS does not know the name in a new public address. The names of the
-    changed settings are recorded in the audit log. Raises ChangedMeanwhile if one
-    of the settings in `shown` has changed since the form showed it, and ValidationError if a value
-    is invalid or the file cannot be read or edited.
+    changed settings are recorded in the audit log. Raises ChangedMeanwhile if one of the settings
+    in `shown` has changed since the form showed it, Declined if `settings.toml` or the environment
+    sets one of them or the box does not store settings, and ValidationError if a value is invalid.
     """
-    file = request.app[BOX].directory.settings_file
-    async with request.app[SAVED].lock:
+    box, _ = request.app[BOX], language_of(request).gettext
+    async with request.app[SAVING]:
+        known = box.settings
+        if shown and request[FORM].text("seen", 64) != _mark(known, shown):
+            raise ChangedMeanwhile
+        edited = {
+            name: value for name, value in changes.items()
+            if _setting(known, name) != (tuple(value) if isinstance(value, list) else value)
+        }  # fmt: skip
+        if edited and box.save_settings is None:
+            raise Declined(_("Nothing was saved: the demo keeps its settings."))
         try:
-            text = decode_edited(file.read_bytes(), file.name) if file.exists() else ""
-            known = parse_settings(text, {})
-            if shown and request[FORM].text("seen", 64) != _mark(known, shown):
-                raise ChangedMeanwhile
-            edited = {
-                name: value for name, value in changes.items()
-                if _setting(known, name) != (tuple(value) if isinstance(value, list) else value)
-            }  # fmt: skip
-            changed = change_settings(text, edited)
+            if edited and box.save_settings is not None:
+                box.apply(await asyncio.to_thread(box.save_settings, edited))
+        except SettingFixed as fixed:
+            raise Declined(
+                _(
+                    "Nothing was saved: %(name)s is set in %(place)s. Please change it there.",
+                    name=fixed.name,
+                    place=fixed.place,
+                )
+            ) from None
         except (OSError, OperatorError) as failure:
             raise _field_error_of(changes, str(failure)) from None
-        if edited:
-            await asyncio.to_thread(atomic_write, file, changed.encode())
     if edited:
         await request[LIVE].database.write(
             record_audit, actor_of(request), "settings_changed", name=", ".join(edited)
@@ -374,7 +307,7 @@ async def save_changes(
     host = urlsplit(str(edited.get("server.app_url", ""))).hostname
     if host and not await host_exists(host):
         return see_other(request, page, "saved-unknown-name")
-    return see_other(request, page, "saved-for-later" if waits_for_restart(request) else "saved")
+    return see_other(request, page, "saved")
 
 
 def _field_error_of(changes: Iterable[str], failure: str) -> ValidationError:
@@ -383,7 +316,7 @@ def _field_error_of(changes: Iterable[str], failure: str) -> ValidationError:
     if wrong is None:
         return field_invalid(
             "settings",
-            "please give a settings.toml that the box can change: ask the person who installed it.",
+            "the box cannot store its settings: see the checks on the page “The box”.",
         )
     rules = {
         "server.app_url": _(
@@ -406,7 +339,7 @@ async def steps_of(request: web.Request, *, always: bool = False) -> list[tuple[
     if request[ENVIRONMENT] is not live or not staff_of(request).may("owner"):
         return []
     done, is_shown = await live.database.read(lambda r: (_finished_steps(r), shows_setup_steps(r)))
-    settings = next_settings(request)
+    settings = request.app[BOX].settings
     done |= {"mail"} if settings.mail.host else set()
     done |= {"address"} if settings.server.app_url else set()
     is_shown &= not done >= set(STEPS)

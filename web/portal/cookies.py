@@ -1,7 +1,5 @@
 """Staff cookies, and the keys for the portal's objects in the application and its requests."""
 
-from collections.abc import Callable
-
 from aiohttp import web
 
 from appliance.box import Box
@@ -84,8 +82,6 @@ def describe_device(user_agent: str) -> str:
 
 
 BOX: web.AppKey[Box] = web.AppKey("box", Box)
-RESTART: web.AppKey[Callable[[], None]] = web.AppKey("restart")
-"""Rereads the settings and restarts the box in the same process. Not set in the demo."""
 LIVE: web.RequestKey[Environment] = web.RequestKey("live", Environment)
 """The live environment, which stores the staff accounts for live and test."""
 SESSION: web.RequestKey[Session] = web.RequestKey("session", Session)

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 from aiohttp import web
 
 from appliance.alerts import list_alerts
+from appliance.core.i18n import isolate
 from appliance.database.connection import Reader
 from appliance.doctor.check import describe
 from appliance.door.live_feed import Change, Listener
@@ -133,6 +134,13 @@ def _read_board(
             if (tables is None or table.id in tables) and (table.bookable or by_table[table.id])
         ],
         "waiting": [r for r in expected if r.status in {"requested", "pending", "partial"}],
+        "news": [
+            r
+            for r in booked
+            if r.cancelled_by in {"guest", "partner"}
+            and reader.now - (r.cancelled_at or 0) < _NEWS_MS
+        ],
+        "news_ms": _NEWS_MS,
         "requests": count_requests(reader, tonight.isoformat()),
         "totals": count_evening(reader, chosen.isoformat()),
         "venue": venue.name,
@@ -206,6 +214,7 @@ def _time(minute: int) -> str:
     return f"{minute // 60 % 24:02d}:{minute % 60:02d}"
 
 
+_NEWS_MS = 10 * 60_000  # how long the board says who cancelled
 _ROWS_MAX = 60
 
 
@@ -250,6 +259,7 @@ async def _page(
         "title": near.get(days_away) or language.short_date(board["day"]),
         "sees_guests": request[SESSION].person.may("host"),
         "clock": clock_formatter(request),
+        "isolate": isolate,
     }
     # A large board takes tens of milliseconds to render. Use a thread so that scans are not
     # delayed.

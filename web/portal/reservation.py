@@ -226,7 +226,6 @@ async def seat(request: web.Request, form: Form) -> web.StreamResponse:
             slot if is_slot(slot) else None,
             form.integer("guests", 1, GUESTS_MAX),
             form_id=form.text("token", 64),
-            early_minutes=environment.settings.door.early_minutes,
             over_capacity=confirms_guests(form),
         )
     except ApiError as refusal:
@@ -340,7 +339,6 @@ async def check_in_one(request: web.Request, form: Form) -> None:
         form.text("token", 64) or environment.database.tokens.new_link_secret(),
         arrivals=form.integer("arrivals", 1, 255) if form.text("arrivals") else None,
         reason=form.text("reason") or None,
-        early_minutes=environment.settings.door.early_minutes,
     )
     verdict = decided.verdict
     if COLOURS[verdict.result] != "green" and not verdict.admitted:

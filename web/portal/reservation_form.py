@@ -127,7 +127,6 @@ async def show_new(request: web.Request, *, part: bool = False) -> web.Response:
     `part` or `?part=1`, the response is a partial page for the drawer on the board.
     """
     environment, refusal = request[ENVIRONMENT], request.get(REFUSED)
-    early_minutes = environment.settings.door.early_minutes
     known = ("date", "slot", "table", "guests")
     typed = {name: request.query[name] for name in known if name in request.query}
     if FORM in request:
@@ -150,7 +149,7 @@ async def show_new(request: web.Request, *, part: bool = False) -> web.Response:
         "letter_languages": request.config_dict[LANGUAGES].all(),
         "token": typed.get("token") or environment.database.tokens.new_link_secret(),
         "statuses": STATUS_WORDS,
-        "seat": await environment.database.read(_find_seat, wanted, offer, early_minutes),
+        "seat": await environment.database.read(_find_seat, wanted, offer),
     }
     if "customer_name" not in typed:  # a refused walk-in: its fields are not those of the form
         values["wrong"] = {}
@@ -185,14 +184,13 @@ def suggest_more(
     return chosen if seats >= guests else []
 
 
-def _find_seat(
-    reader: Reader, table_id: str, offer: dict[str, Any], early_minutes: int
-) -> dict[str, Any] | None:
+def _find_seat(reader: Reader, table_id: str, offer: dict[str, Any]) -> dict[str, Any] | None:
     """Return the table and the sizes of a party that can be seated at it now, or None."""
     table = next((table for table in offer["tables"] if table.id == table_id), None)
     slot = next((slot for slot in offer["slots"] if slot.start == offer["slot"]), None)
-    starts, _ = interval(slot, get_venue(reader).evening_ends_at)
-    opens_at = minute_of(offer["day"], starts - early_minutes, find_zone(reader))
+    venue = get_venue(reader)
+    starts, _ = interval(slot, venue.evening_ends_at)
+    opens_at = minute_of(offer["day"], starts - venue.early_minutes, find_zone(reader))
     if table is None or offer["day"] != offer["tonight"] or reader.now < opens_at:
         return None
     most = max(_PARTY_SIZES, min(table.capacity_max, _GUESTS_SHOWN_MAX))

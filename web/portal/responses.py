@@ -8,9 +8,11 @@ from aiohttp import web
 
 from appliance.core.errors import ApiError, NotFound, StaffRoleMissing, ValidationError, fill
 from appliance.core.i18n import Language, isolate
+from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT
 from appliance.http.security_headers import page_headers
-from appliance.venue.model import find_zone
+from appliance.reservations.rows import count_requests
+from appliance.venue.model import find_tonight, find_zone
 from web.portal.cookies import SESSION
 from web.portal.forms import FORM
 from web.portal.navigation import SAFE, areas_for, nearest_page, same_page
@@ -49,6 +51,7 @@ def page_values(request: web.Request) -> dict[str, object]:
         "person": person,
         "base": f"{environment.prefix}/portal",
         "areas": areas_for(person, environment.name),
+        "open_requests": environment.database.peek(_count_open) if person.may("host") else 0,
         "here": nearest_page(request),
         "again": same_page(request),
         # The URL of a POST may still have the note about an earlier action. Do not show it again.
@@ -68,6 +71,10 @@ def page_values(request: web.Request) -> dict[str, object]:
             (fault.field, refusal_text(fault, language)) for fault in faults_of(refusal)
         )
     return values
+
+
+def _count_open(reader: Reader) -> int:
+    return count_requests(reader, find_tonight(reader).isoformat())
 
 
 def faults_of(refusal: ApiError | Declined) -> Sequence[ApiError | Declined]:

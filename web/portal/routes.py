@@ -156,14 +156,12 @@ _ROUTES: tuple[PortalRoute, ...] = (
     _post_live("/portal/box/clock", "owner", box.confirm),
     _post_live("/portal/box/mail", "owner", box.save_mail),
     _post_live("/portal/box/recovery-kit", "owner", box.show_recovery_kit),
-    _post_live("/portal/box/settings", "owner", box.save_settings),
     _get_live("/portal/box/address", "owner", address.show_address),
     _post_live("/portal/box/address/test", "owner", address.check_address),
     _post_live("/portal/box/address/relay", "owner", address.join),
     _post_live("/portal/box/address/forward", "owner", address.forward),
     _post_live("/portal/box/address/proxy", "owner", address.use_proxy),
     _post_live("/portal/box/test-letter", "manager", box.send_test_email),
-    _post_live("/portal/box/restart", "owner", box.restart),
     _post_live("/portal/box/setup-done", "owner", box.close_first_run),
 )
 _PAGES = {route.path: route.handler for route in _ROUTES if route.method == "GET"}

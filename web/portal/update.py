@@ -2,13 +2,12 @@
 
 import asyncio
 import io
-from pathlib import Path
 
 import aiohttp
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from appliance.commands.service import find_program, takes_requests
+from appliance.commands.service import takes_requests
 from appliance.core.errors import OperatorError
 from appliance.core.network import get_start
 from appliance.release import (
@@ -118,9 +117,7 @@ async def read_update_state(request: web.Request) -> dict[str, object]:
     watch, root = request.app[RELEASES], request.app[BOX].directory.root
     record = await asyncio.to_thread(read_update_record, root)
     now = request.app[BOX].clock.now()
-    outcome = record and await asyncio.to_thread(
-        conclude, record, Path(find_program()), watch.installed, now
-    )
+    outcome = record and conclude(record, watch.installed, now)
     return {
         "releases": watch,
         "record_of_update": outcome or record,

@@ -24,6 +24,7 @@ from appliance.core.errors import (
     NotFound,
     field_invalid,
 )
+from appliance.core.i18n import mark as _
 from appliance.core.text import fold
 from appliance.database.connection import Reader, Transaction
 from appliance.http.request import ENVIRONMENT, parse_object
@@ -63,7 +64,7 @@ from appliance.venue.model import (
     parse_date,
 )
 from appliance.venue.table_list import PastedTables, parse_tables
-from appliance.venue.venue_file import MODES, NAME_MAX, STATUSES, UNFURNISHED
+from appliance.venue.venue_file import MODES, NAME_MAX, RULES, STATUSES, UNFURNISHED
 from web.portal.box import steps_of
 from web.portal.cookies import BOX
 from web.portal.forms import FORM, Form
@@ -83,6 +84,12 @@ _LIST_MAX = 50_000
 _TEXTS = ("cancellation", "dressCode")
 _NUMBERS = {"lateArrivalMinutes": (0, 24 * 60), "minimumAge": (0, 120)}
 _KNOWN = (*_TEXTS, *_NUMBERS)
+_RULES = {
+    "cancel_hours": _("Guests can cancel until (hours before)"),
+    "reminder_hours": _("Email reminder to guests (hours before; 0: none)"),
+    "early_minutes": _("Early entry allowed (minutes before)"),
+    "contact_days": _("Keep names, contact details and notes (days after the evening)"),
+}
 _PAIR_MAX = 1000
 _PAIRS_MAX = 50
 
@@ -271,11 +278,17 @@ async def show_rules(request: web.Request) -> web.Response:
     if stored.name == UNFURNISHED.name:  # on a new box, saving the name also activates the venue
         venue = replace(stored, name="", slug="", status="active")
     # Only the rules form has a `slug`. If that form was rejected, show the entered values.
+    unticked = {field.name: "" for field in fields(venue) if field.type is bool}
     stored_values = {field.name: getattr(venue, field.name) for field in fields(venue)}
     values = {
-        "venue": {**stored_values, "auto_confirm": "", **typed} if "slug" in typed else venue,
+        "venue": {**stored_values, **unticked, **typed} if "slug" in typed else venue,
         "seen": typed.get("seen") or fingerprint(stored),
         "statuses": STATUSES,
+        "booking_url": f"{request[ENVIRONMENT].links.base}/book",
+        "numbers": [
+            (name, language_of(request).gettext(label), *RULES[name])
+            for name, label in _RULES.items()
+        ],
         "modes": MODES,
         "policies": policies,
         "others": "\n".join(

@@ -46,7 +46,6 @@ class RelayClient:
     def __init__(self, box: Box, root: Path) -> None:
         """Create the client for the box whose data directory is `root`."""
         self._box, self._root = box, root
-        self._proxies = networks_of(box.settings.server.trusted_proxies)
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._is_accepting = True
@@ -112,7 +111,8 @@ class RelayClient:
         )
 
         def may_accept(caller: str) -> bool:
-            return self._is_accepting and is_believable(caller, self._proxies)
+            proxies = self._box.settings.server.trusted_proxies
+            return self._is_accepting and is_believable(caller, networks_of(proxies))
 
         trouble = RELAY_AWAY
         try:

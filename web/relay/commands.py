@@ -8,10 +8,9 @@ from pathlib import Path
 from appliance.commands import console as cli
 from appliance.core.data_directory import wake_box
 from appliance.core.errors import OperatorError
-from appliance.core.files import atomic_write, sync
+from appliance.core.files import sync
 from appliance.core.i18n import mark as _
-from appliance.core.settings import parse_settings
-from appliance.core.settings_file import change_settings
+from appliance.core.saved_settings import SettingFixed, save_settings
 from appliance.core.ssh import ensure_key
 from appliance.relay import Relay, relay_file
 
@@ -39,21 +38,16 @@ def join(arguments: argparse.Namespace, console: cli.Console) -> int:
         return 0
     relay = Relay.parse(arguments.line)
     asyncio.run(join_relay(directory.root, relay))
-    wake_box(directory.wakeup_pipe)
     url = f"https://{relay.name}"
-    text = directory.settings_file.read_text("utf-8") if directory.settings_file.exists() else ""
-    found = parse_settings(text, {}).server.app_url
-    if not found:
-        changed = change_settings(text, {"server.app_url": url})
-        atomic_write(directory.settings_file, changed.encode())
-        print(f"restart the box. Guests can then reach it at {url}")
-    elif found != url:
-        print(
-            f"the box joined as {url}, but server.app_url is {found}. Change server.app_url and "
-            "restart the box."
-        )
+    try:
+        if console.settings(directory).server.app_url != url:
+            save_settings(directory.settings_file, {"server.app_url": url}, console.environ)
+    except SettingFixed as fixed:
+        print(f"the box joined as {url}. {fixed}")
     else:
         print(f"guests reach this box at {url}")
+    finally:
+        wake_box(directory.wakeup_pipe)
     return 0
 
 

@@ -1,13 +1,11 @@
 """The booking page: its offer, a booking, and concurrent bookings of the last table."""
 
-import asyncio
 import json
 import re
 
 import pytest
 
 from tests.app.guest.booking_form import (
-    SAME_ORIGIN,
     a_form,
     cookie_of,
     reservations,
@@ -15,15 +13,20 @@ from tests.app.guest.booking_form import (
     send,
     token_of,
 )
-from tests.builders import TONIGHT, a_body, table_id
-from tests.conftest import with_settings
+from tests.builders import TONIGHT, table_id
+from tests.conftest import set_rules, with_settings
 
 
 @pytest.fixture
 def settings():
     return with_settings(
-        booking={"enabled": True, "hourly_for_address": 1000, "hourly": 1000},
+        booking={"hourly_for_address": 1000, "hourly": 1000},
     )
+
+
+@pytest.fixture(autouse=True)
+async def booking_page(box):
+    await set_rules(box.live, booking_page=1)
 
 
 @pytest.fixture(autouse=True)
@@ -64,27 +67,6 @@ async def test_each_reservation_mode_has_its_status_and_letter(
 
     assert [row[3] for row in await reservations(world)] == [status]
     assert await rows(world, "SELECT kind, recipient FROM email") == [(kind, "youssef@example.org")]
-
-
-@pytest.mark.parametrize(
-    ("typed", "stored"),
-    [("a@café.ma", "a@café.ma"), ("a@موقع.المغرب ", "a@موقع.المغرب"),
-     ("\u200ehe\u0301le\u0300ne@example.org\u00a0", "hélène@example.org")],
-)  # fmt: skip
-async def test_an_address_in_any_script_is_taken_and_written_to(world, guest, typed, stored):
-    answer = await send(guest, a_form(await token_of(world, guest), email=typed))
-
-    assert answer.status == 303
-    assert await rows(world, "SELECT recipient FROM email") == [(stored,)]
-
-
-async def test_a_double_tap_books_once(world, guest):
-    form = a_form(await token_of(world, guest))
-    answers = await asyncio.gather(*(send(guest, form) for _ in range(5)))
-    assert {answer.status for answer in answers} == {303}
-    assert len({answer.headers["Location"] for answer in answers}) == 1
-    assert len(await reservations(world)) == 1
-    assert len(await rows(world, "SELECT 1 FROM email")) == 1
 
 
 async def test_the_house_chooses_the_smallest_table_that_seats_the_party(world, guest):
@@ -184,14 +166,6 @@ async def test_an_hour_that_has_begun_is_neither_offered_nor_booked(world, guest
     assert await reservations(world) == []
 
 
-KEPT = with_settings(booking={"enabled": True}, retention={"contact_days": 77})
-
-
-@pytest.mark.parametrize("settings", [KEPT], ids=["77"])
-async def test_the_page_says_for_how_many_days_contacts_are_kept(guest, settings):
-    assert "77" in await (await guest.get("/book")).text()
-
-
 async def test_a_closing_day_says_so(world, guest):
     await world.database.write(
         lambda tx: tx.insert(
@@ -205,33 +179,6 @@ async def test_a_closing_day_says_so(world, guest):
     assert "Travaux" not in html
     assert f'data-day="{TONIGHT}"' not in html
     assert 'data-day="2026-11-22"' in html
-
-
-@pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_a_venue_that_is_not_active_takes_no_booking(world, guest, method):
-    token = await token_of(world, guest)
-    await world.database.write(lambda tx: tx.execute("UPDATE venue SET status = 'inactive'"))
-    answer = await guest.request(method, "/book", data=a_form(token), headers=SAME_ORIGIN)
-    assert answer.status == 404
-    assert await reservations(world) == []
-
-
-class TestUnlessTheVenueOpensIt:
-    @pytest.fixture
-    def settings(self):
-        return with_settings()
-
-    @pytest.mark.parametrize("method", ["GET", "POST"])
-    async def test_the_live_page_books_nothing(self, guest, method):
-        answer = await guest.request(method, "/book", headers=SAME_ORIGIN)
-        assert answer.status == 404
-
-    async def test_the_test_page_does(self, worlds, guest):
-        test_world = worlds[1]
-        token = await token_of(test_world, guest, "/test/book")
-        answer = await send(guest, a_form(token), "/test/book")
-        assert answer.headers["Location"].startswith("/test/book/")
-        assert len(await reservations(test_world)) == 1
 
 
 async def test_a_page_that_has_booked_books_another_wish_when_sent_again(world, guest):
@@ -250,37 +197,3 @@ async def test_a_page_that_has_booked_books_another_wish_when_sent_again(world, 
     assert [(row[1], row[5]) for row in await reservations(world)] == [
         ("19:30", "Youssef El Amrani"), ("22:00", "Nadia Tazi")
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("turn", range(3))
-async def test_one_wins_and_the_others_hear_what_is_still_free(running, turn):
-    for number in ("T2", "T3", "T4", "T5"):
-        body = a_body(tableId=table_id(number), idempotencyKey=number)
-        assert (await running.call("POST", "/v1/reservations", json=body))[0] == 201
-    world = running  # `token_of` needs only its clock
-    tokens = [await token_of(world, running.client) for _ in range(2)]
-    last = table_id("T1")
-    wishes = [
-        lambda: send(running.client, a_form(tokens[0], **{"table-19:30": last})),
-        lambda: send(running.client, a_form(tokens[1], **{"table-19:30": ""})),
-        lambda: running.call("POST", "/v1/reservations", json=a_body(idempotencyKey="last")),
-    ]
-    order = wishes[turn:] + wishes[:turn]
-
-    outcomes = await asyncio.gather(*(wish() for wish in order))
-
-    won, lost = 0, 0
-    for outcome in outcomes:
-        if isinstance(outcome, tuple):
-            status, body, _ = outcome
-            won, lost = won + (status == 201), lost + (status == 409)
-            assert status == 201 or body["code"] == "TABLE_TAKEN"
-        else:
-            won, lost = won + (outcome.status == 303), lost + (outcome.status == 409)
-    assert (won, lost) == (1, 2)
-    held = await running.live.database.read(
-        lambda reader: reader.value(
-            "SELECT count(*) FROM reservation WHERE table_id = :id", {"id": last}
-        )
-    )
-    assert held == 1

@@ -53,15 +53,6 @@ async def test_expired_unknown_and_malformed_links_get_the_same_friendly_page(wo
     assert pages.pop()[0] == 404
 
 
-async def test_a_link_lives_until_noon_of_the_day_after_the_evening(world, guest):
-    path = world.access(await world.reserve())
-    world.clock.set("2026-11-22T11:59:59Z")
-    before = (await guest.get(path)).status
-    world.clock.set("2026-11-22T12:00:00Z")
-    after = (await guest.get(path)).status
-    assert (before, after) == (200, 404)
-
-
 PASTED = [
     "{}.", "{})", "{}),", "{}%22", "{}%20", "{}%2520", "{}/", "{}//", "{}%E2%80%8B", "{}%EF%BB%BF",
     "{}*", "{}_", "{}…", "{}%3E", "{}/card", "{}%20see%20you", "{}&utm_source=x",

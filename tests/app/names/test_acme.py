@@ -53,7 +53,8 @@ def orders(monkeypatch):
 @asynccontextmanager
 async def looked_after(certificates, box, settings=SETTINGS):
     scheduler = Scheduler(box.clock, Timer())
-    job = Acme(settings, certificates, box.live.database).job
+    box.live.settings = settings
+    job = Acme(box.live, certificates).job
     scheduler.start(job)
     await scheduler.settle()
     try:

@@ -8,18 +8,12 @@ from types import SimpleNamespace
 import pytest
 
 from appliance.core.data_directory import DataDirectory
-from appliance.core.errors import Unavailable
 from appliance.core.network import Interface
-from appliance.scheduler import Scheduler
-from appliance.tls.authority import Names
-from appliance.tls.certificates import LEAF, Certificates, read_identity
 from appliance.venue.edit import apply_venue
 from appliance.venue.venue_file import parse_venue_file
 from tests.unit.commands.conftest import VENUE
-from tests.unit.jobs.keeping import Timer
 from tests.waiting import until
 from web import mdns
-from web.listeners import renewal
 from web.mdns import find_addresses, following
 
 ANYWHERE, PORT = "0.0.0.0", 8080  # noqa: S104 - nothing listens
@@ -150,27 +144,6 @@ async def test_without_an_address_nothing_is_announced_until_there_is_one(box, h
         await until(lambda: told.now and told.now[0][1] == ("192.168.1.9",))
 
 
-async def test_an_address_that_is_gone_does_not_end_the_announcing(box, house, told):
-    told.trouble = RuntimeError("No adapter found for IP address")
-    async with following(box, ANYWHERE, PORT):
-        await until(lambda: told.now and told.now[0][1] == ("192.168.1.7",))
-
-        told.trouble = RuntimeError("No adapter found for IP address")
-        house.address = "192.168.1.9"
-
-        await until(lambda: told.now and told.now[0][1] == ("192.168.1.9",))
-    assert told.now == []
-
-
-@pytest.mark.parametrize("trouble", [OSError("no netlink"), Unavailable()])
-async def test_a_look_that_fails_is_not_the_last_one(box, house, told, trouble):
-    box.move("http://127.0.0.1:8080")
-    house.trouble = trouble
-    async with following(box, ANYWHERE, PORT):
-        await until(lambda: told.now and told.now[0][1] == ("192.168.1.7",))
-        assert box.live.links.base == "http://192.168.1.7:8080"
-
-
 async def test_a_move_that_fails_is_tried_again_and_announced_meanwhile(
     box, house, told, tmp_path, monkeypatch
 ):
@@ -189,41 +162,3 @@ async def test_a_move_that_fails_is_tried_again_and_announced_meanwhile(
         disk.is_full = False
         await until(lambda: directory.remembered_address() == "http://192.168.1.7:8080")
     assert len(told.all) == 1
-
-
-@pytest.mark.parametrize("host", [ANYWHERE, "192.168.1.7"])
-async def test_an_adapter_that_was_plugged_in_again_is_announced_again(box, house, told, host):
-    async with following(box, host, PORT):
-        await until(lambda: len(told.all) == 1)
-        house.index = 3
-        await until(lambda: len(told.all) == 2)
-        assert len(told.now) == 1
-
-
-@pytest.mark.parametrize("trouble", [Unavailable(), ValueError("a name that spoils it")])
-async def test_a_failed_renewal_is_tried_again(box, tmp_path, clock, trouble):
-    troubles = []
-
-    def wanted():
-        if troubles:
-            raise troubles.pop()
-        return Names(("localhost",), ("127.0.0.1",))
-
-    certificates = Certificates(tmp_path / "tls", clock, lambda: "Riad", wanted, lambda: False)
-    certificates.prepare()
-    first = read_identity(tmp_path / "tls" / LEAF).certificate
-    clock.advance(800 * 86_400)
-    troubles.append(trouble)
-    timer = Timer()
-    scheduler = Scheduler(box.clock, timer)
-    scheduler.start(renewal(certificates, box.live.database))
-    await scheduler.settle()
-    assert timer.seconds == 2
-
-    clock.advance(2)
-    timer.callback()
-    await scheduler.settle()
-
-    assert read_identity(tmp_path / "tls" / LEAF).certificate != first
-    assert timer.seconds == 86_400
-    await scheduler.close()

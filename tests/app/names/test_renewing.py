@@ -62,15 +62,6 @@ async def test_a_venue_that_is_renamed_has_its_certificate_at_once(box, certific
         assert dns(certificates) == ("dar-zitoun.local", "localhost")
 
 
-async def test_a_venue_that_was_renamed_by_a_command_too(box, certificates):
-    async with looked_after(certificates, box) as scheduler:
-        await box.live.database.write(lambda tx: tx.execute("UPDATE venue SET slug = 'dar-zitoun'"))
-        assert dns(certificates) == ("localhost", "riad-atlas.local")
-        box.look_for_changes()
-        await scheduler.settle()
-        assert dns(certificates) == ("dar-zitoun.local", "localhost")
-
-
 async def test_nothing_is_signed_by_a_doubtful_clock_or_after_the_end(box, certificates):
     doubt(box.clock)
     async with looked_after(certificates, box) as scheduler:

@@ -3,7 +3,6 @@
 import asyncio
 import plistlib
 import ssl
-from types import SimpleNamespace
 
 import pytest
 from aiohttp import HttpVersion10, web
@@ -19,7 +18,6 @@ from tests.conftest import running_box, with_settings
 from tests.waiting import until
 from web.connection import ConnectionLimit
 from web.listeners import accept_tls
-from web.mdns import describe
 from web.middleware import HttpsPolicy
 from web.public_pages import profile
 from web.serve import listen
@@ -188,18 +186,6 @@ async def test_a_connection_counts_before_its_handshake_and_no_longer_than_it_la
 async def holds(limit, count):
     """Wait until `count` connections are counted."""
     await until(lambda: len(limit._address_of) == count, f"{count} counted connections")
-
-
-def test_the_box_is_announced_under_its_slug():
-    venue = SimpleNamespace(id="1", slug="Riad-Atlas", name="Riad Atlas. Le bon")
-    site, box = describe(venue, ["192.168.1.20", "fd00::2"], 8443, tls=True)
-    assert (site.type, box.type) == ("_https._tcp.local.", "_venuebox._tcp.local.")
-    for info in (site, box):
-        assert info.server == "riad-atlas.local."
-        assert info.port == 8443
-        assert sorted(info.parsed_addresses()) == ["192.168.1.20", "fd00::2"]
-    nameless = SimpleNamespace(id="1", slug="x", name="")
-    assert describe(nameless, [], 80, tls=False)[0].name == "x._http._tcp.local."
 
 
 @pytest.mark.parametrize(

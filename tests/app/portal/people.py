@@ -6,6 +6,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
+from appliance.core.saved_settings import save_settings
 from appliance.database.connection import Transaction
 from appliance.staff.accounts import create_staff
 from appliance.staff.model import set_password
@@ -108,3 +109,10 @@ def sign_in(
     row = {"id": staff_id, "language": language}
     tx.execute("UPDATE staff SET language = :language WHERE id = :id", row)
     return staff_id, start_session(tx, staff_id, None, "Firefox, Linux")
+
+
+def keeps_settings(running: Running) -> None:
+    """Let the portal store settings, as in every box but the demo."""
+    file = running.box.directory.settings_file
+    (file.parent / "secrets").mkdir(exist_ok=True)
+    running.box.save_settings = lambda changes: save_settings(file, changes, {})

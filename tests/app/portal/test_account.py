@@ -3,7 +3,7 @@
 import pytest
 
 from appliance.staff.accounts import change_role, disable_staff, enable_staff, end_sessions
-from appliance.staff.model import find_password, set_password
+from appliance.staff.model import set_password
 from appliance.staff.sign_in import change_password, list_sessions, start_session
 from appliance.staff.two_factor import (
     confirm_two_factor,
@@ -106,18 +106,6 @@ async def test_the_old_password_opens_no_session_that_outlives_it(running, meanw
 
     await running.live.database.write(enable_staff, yasmine)
     assert await running.live.database.read(list_sessions, yasmine) == []
-
-
-async def test_a_session_that_was_ended_sets_no_password_after_that(running, meanwhile):
-    person = await with_password(running, "manager")
-    meanwhile("hash", lambda: running.live.database.write(change_password, person.id, NEW_HASH))
-
-    status, _, _ = await person.post(
-        "/portal/account/password", {"password": OLD, "new": THEIRS + NEW}
-    )
-
-    assert status == 409
-    assert await running.live.database.read(find_password, person.id) == NEW_HASH
 
 
 @pytest.mark.parametrize(

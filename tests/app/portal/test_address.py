@@ -9,11 +9,9 @@ from appliance.core.settings import read_settings
 from appliance.core.ssh import ensure_key
 from appliance.relay import Relay
 from appliance.tls.acme import REQUESTED, State, _write_state
-from tests.app.portal.people import a_person
+from tests.app.portal.people import a_person, keeps_settings
 from tests.app.relay.relay_world import a_relay
 from tests.conftest import running_box, with_settings
-from web.portal.box_jobs import OUTSIDE
-from web.portal.cookies import RESTART
 
 PAGE = "/portal/box/address"
 DIRECTORY = "https://acme-v02.api.letsencrypt.org/directory"
@@ -21,7 +19,7 @@ DIRECTORY = "https://acme-v02.api.letsencrypt.org/directory"
 
 @pytest.fixture(autouse=True)
 def settings_may_change(running):
-    running.app._state[RESTART] = list  # as in a box that is not the demo
+    keeps_settings(running)
 
 
 def saved(running):
@@ -37,12 +35,6 @@ async def test_a_port_forward_saves_the_address_and_asks_for_a_certificate_with_
     found = saved(running)
     assert found.server.app_url == "https://atlas.example.com"
     assert (found.acme.directory, found.acme.agree_terms) == (directory, bool(agree))
-
-
-async def test_the_restart_that_applies_the_address_leads_back_to_it(running, owner):
-    for form, target in (({"page": "address"}, PAGE), ({}, "/portal/box?again=1")):
-        _status, page, _headers = await owner.post("/portal/box/restart", form)
-        assert f'href="{target}" data-goes-on' in page
 
 
 @pytest.mark.parametrize(("path", "field"), [("forward", "address"), ("proxy", "proxied_address")])
@@ -150,7 +142,6 @@ async def test_the_test_makes_another_attempt_at_a_certificate_after_a_failed_on
     subject = ("atlas.example.com", DIRECTORY, "tls-alpn-01")
     _write_state(tmp_path / "tls", State(subject, (clock.now(),) * tries, reason=reason))
     async with running_box(tmp_path, clock, with_acme) as running:
-        running.app[OUTSIDE].url = ""  # there is no internet here
         owner = await a_person(running)
         assert (await owner.post(f"{PAGE}/test"))[0] == 303
         assert (tmp_path / "tls" / REQUESTED).exists() == asked

@@ -1,7 +1,6 @@
 """Backups from the portal, and the recovery kit."""
 
 import asyncio
-import errno
 import json
 import queue
 import threading
@@ -91,24 +90,6 @@ async def test_a_failed_backup_is_shown_and_may_be_tried_again(
 
     assert "100% full &lt;b&gt;" in part
     assert f'action="{PART}"' in part
-
-
-async def test_why_a_backup_failed_is_said_in_the_language_of_the_portal(
-    running, tmp_path, monkeypatch, manager
-):
-    def make(*_, **__):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(Maker, "_make", make)
-    await running.live.database.write(
-        lambda tx: tx.execute("UPDATE staff SET language = 'fr' WHERE id = :id", {"id": manager.id})
-    )
-
-    await manager.post(PART)
-    part = await when_made(manager)
-
-    assert '<bdi class="code">la sauvegarde n’a pas pu être écrite' in part
-    assert "Libérez de la place" in part
 
 
 async def test_the_copies_at_the_target_are_shown_and_why_they_fail(running, tmp_path, manager):

@@ -102,22 +102,6 @@ async def test_an_unusual_amount_is_confirmed_as_that_amount(running, host):
     assert await rows(running, "SELECT amount FROM payment") == [(99999999,)]
 
 
-async def test_a_check_in_by_hand_counts_who_came_once_and_names_who_did_it(running, host):
-    salma = await seat(running, guests=4)
-    _, page, _ = await host.get(path_of(salma))
-
-    form = {"token": value_of(page, "token"), "arrivals": "3"}
-
-    answers = await asyncio.gather(*(host.post(path_of(salma, "check-in"), form) for _ in range(5)))
-
-    for status, _, headers in answers:
-        assert (status, headers["Location"]) == (303, f"{path_of(salma)}?note=saved")
-    assert (await as_it_is(running, salma)).arrived == 3
-    assert "3 guests came in · Yasmine" in (await host.get(path_of(salma)))[1]
-    [(staff_id, admitted)] = await rows(running, "SELECT staff_id, admitted FROM scan_log")
-    assert (staff_id, admitted) == (host.id, 3)
-
-
 async def test_amber_asks_for_a_reason_and_the_reason_stands_in_the_door_log(running, host):
     salma = await seat(running, status="pending")
 

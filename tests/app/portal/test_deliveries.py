@@ -142,24 +142,3 @@ async def test_a_delivery_is_opened_by_the_id_that_its_receiver_saw(manager, boo
     status, _, headers = await manager.get(f"{LOG}?find={delivery_id}")
     assert status == 303
     assert headers["Location"].partition("?")[0] == f"{LOG}/{delivery_id}"
-
-
-@pytest.mark.parametrize("text", ["SVC-ZZZZ", "00000000-0000-4000-8000-000000000000", "Salma", "%"])
-async def test_what_is_not_known_is_nothing_and_stays_in_the_field(manager, booked, text):
-    async with manager.running.client.get(
-        LOG, params={"find": text}, headers=manager.headers
-    ) as response:
-        page = await response.text()
-    assert LINE.findall(page) == []
-    assert f'value="{text}"' in page
-
-
-@pytest.mark.parametrize(
-    ("path", "field"),
-    [("deliveries?state=dead&from=2026-12-24&to=2026-12-01", "to"),
-     ("deliveries?from=yesterday", "from"),
-     ("replay?which=all&from=2026-12-24T10:00&until=2026-12-24T09:00", "until")],
-)  # fmt: skip
-async def test_a_period_that_is_none_is_said_at_its_field(manager, path, field):
-    status, page, _ = await manager.get(f"/portal/integrations/{path}")
-    assert (status, f'id="refused-{field}"' in page) == (400, True)

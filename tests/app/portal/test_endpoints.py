@@ -140,18 +140,6 @@ async def test_staff_tick_an_optional_event_for_a_partners_endpoint(running, man
     assert listed["items"][0]["events"] == ["reservation.checked_in", EXTRA]
 
 
-async def test_of_two_who_choose_events_the_second_overwrites_nothing(running, manager, owner):
-    endpoint_id = await an_endpoint_of_a_partner(running)
-    page = f"{ROOM}/endpoints/{endpoint_id}"
-    forms = [await a_form(person, page) for person in (owner, manager)]
-
-    await owner.post(f"{page}/events", {**forms[0], "event": EXTRA})
-    status, _, _ = await manager.post(f"{page}/events", {**forms[1], "event": "webhook.test"})
-
-    assert status == 409
-    assert running.test.database.peek(get_endpoint, endpoint_id).events == (EXTRA,)
-
-
 @pytest.mark.parametrize("form", [[], [("event", "nothing.known")]])
 async def test_no_event_or_an_unknown_one_changes_nothing(running, form, manager):
     endpoint_id = await an_endpoint_of_a_partner(running)

@@ -61,30 +61,6 @@ async def test_a_secret_is_shown_to_its_session_for_minutes(
     assert (SECRET.search(of_its_maker) is not None) is is_shown
 
 
-async def test_a_double_click_makes_one_key(running, manager):
-    before = len(running.live.database.peek(list_keys))
-    form = {"name": "Twice", "access": "all", **await a_form(manager, f"{ROOM}/keys/new")}
-    answers = await asyncio.gather(*(manager.post(f"{ROOM}/keys", form) for _ in range(3)))
-    assert {status for status, _, _ in answers} == {303}
-    assert len({headers["Location"] for _, _, headers in answers}) == 1
-    assert len(running.live.database.peek(list_keys)) == before + 1
-
-
-@pytest.mark.parametrize(
-    "fields", [{"name": ""}, {"access": "chosen"}, {"access": "none"}, {"name": "x" * 81}]
-)
-async def test_a_form_that_is_wrong_keeps_what_was_typed_and_makes_no_key(running, fields, manager):
-    before = running.live.database.peek(list_keys)
-    form = {"name": "Typed <b>", "access": "read", **fields}
-
-    status, text, _ = await manager.post(f"{ROOM}/keys", form)
-
-    assert status == 400
-    assert re.search('class="(problem|refused)"', text)
-    assert "Typed &lt;b&gt;" in text or "name" in fields
-    assert running.live.database.peek(list_keys) == before
-
-
 async def test_a_revoked_key_is_refused_at_its_next_call(running, manager):
     page, key = await make_key(manager)
     await manager.post(f"{page}/revoke")

@@ -51,13 +51,6 @@ async def test_the_letter_runs_no_script_and_fetches_nothing(running, booked):
     assert "<b>Salma" not in page
 
 
-async def test_a_letter_that_does_not_exist_is_not_found(running, booked):
-    for missing in ("018f0000-0000-7000-8000-00000000ffff", "x", "..%2f"):
-        status, text, _ = await get(running, f"{OUTBOX}/{missing}")
-        assert status == 404
-        assert "NOT_FOUND" in text
-
-
 @pytest.mark.parametrize(
     "headers",
     [{"Host": "box.example"}, {"Host": "192.168.1.20:8080"}, {"Host": "riad-atlas.local"},

@@ -14,13 +14,6 @@ from tests.app.portal.seating import an_amendment, as_it_is, path_of, rows, seat
 from tests.builders import table_id
 
 
-async def test_what_does_not_exist_is_not_found(running, host):
-    salma = await seat(running)
-    for wrong in ("01890000-0000-7000-8000-000000000000", "x", "..%2f.."):
-        assert (await host.get(f"/portal/reservations/{wrong}"))[0] == 404
-    assert (await host.post(path_of(salma).replace(salma.id[-4:], "0000") + "/cancel"))[0] == 404
-
-
 async def test_moving_keeps_the_pass_and_is_told_in_the_history(running, host):
     salma = await seat(running)
 
@@ -110,35 +103,6 @@ async def test_only_free_tables_are_offered_and_a_taken_one_is_refused(running, 
     assert 'role="alert"' in page
 
 
-async def test_guests_contact_and_notes_are_corrected(running, host):
-    salma = await seat(running)
-    form = an_amendment(salma, guests=4, customer_phone="+212 611 222 333", notes="VIP", vip="1")
-    status, _, _ = await host.post(path_of(salma, "amend"), form)
-    now = await as_it_is(running, salma)
-    assert status == 303
-    assert (now.guests, now.customer_phone, now.notes, now.vip) == (4, "+212 611 222 333", "VIP", 1)
-
-
-@pytest.mark.parametrize(
-    ("field", "wrong"),
-    [("customer_name", "  "), ("customer_name", "n" * 201), ("customer_email", "salma@"),
-     ("customer_phone", "12"), ("notes", "n" * 501)],
-)  # fmt: skip
-async def test_a_refused_change_keeps_what_was_typed(running, host, field, wrong):
-    salma = await seat(running)
-    form = an_amendment(salma, customer_name="Salma El Idrissi") | {field: wrong}
-
-    status, page, _ = await host.post(path_of(salma, "amend"), form)
-
-    assert status == 400
-    if field == "notes":
-        assert wrong in page
-    else:
-        assert value_of(page, field) == wrong
-        assert field == "customer_name" or value_of(page, "customer_name") == "Salma El Idrissi"
-    assert (await as_it_is(running, salma)).version == salma.version
-
-
 async def test_cancelling_frees_the_table_and_tells_the_partner(running, host):
     salma = await seat(running)
     status, _, _ = await host.post(path_of(salma, "cancel"), {"seen": salma.version})
@@ -184,14 +148,6 @@ async def test_two_hosts_who_edit_the_same_reservation_lose_nothing(running, hos
     )
     now = await as_it_is(running, salma)
     assert (status, now.guests, now.notes) == (303, 3, "near the music, gluten free")
-
-
-async def test_a_host_who_does_not_know_that_the_guests_came_in_cancels_nothing(running, host):
-    salma = await seat(running)
-    await (await a_person(running, "door")).post(path_of(salma, "check-in"), {"arrivals": "2"})
-    status, _, _ = await host.post(path_of(salma, "cancel"), {"seen": salma.version})
-    assert status == 409
-    assert (await as_it_is(running, salma)).status == "confirmed"
 
 
 async def test_who_asks_to_be_forgotten_is_listed_until_a_manager_has_erased_them(running):

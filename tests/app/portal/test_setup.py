@@ -15,12 +15,11 @@ from appliance.staff.sign_in import OpenedSession
 from appliance.venue.edit import add_tables, edit_venue
 from appliance.venue.model import fingerprint, get_venue, list_slots, list_tables
 from appliance.venue.table_list import parse_tables
-from tests.app.portal.people import FROM_OURS, PASSWORD, Person, a_person
+from tests.app.portal.people import FROM_OURS, PASSWORD, Person, a_person, keeps_settings
 from tests.app.portal.seating import value_of
 from tests.builders import table_id
 from tests.conftest import Running
 from tests.unit.arrivals import add_reservation
-from web.portal.cookies import RESTART
 from web.serve import show_setup_link
 
 
@@ -112,7 +111,8 @@ async def save_rules(owner, **changes):
     """Send the rules form as shown, except for `changes`."""
     _, page, _ = await owner.get(RULES)
     names = ("seen", "name", "slug", "time_zone", "currency", "request_expiry_hours",
-             "evening_ends_at")  # fmt: skip
+             "evening_ends_at", "cancel_hours", "reminder_hours", "early_minutes",
+             "contact_days")  # fmt: skip
     form = {name: value_of(page, name) for name in names}
     ways = {"status": "active", "reservation_mode": "free", "auto_confirm": "1"}
     return await owner.post(RULES, {**form, **ways, **changes})
@@ -203,26 +203,8 @@ def saved(tmp_path):
     return read_settings(tmp_path / "settings.toml", {})
 
 
-async def test_mail_and_address_are_written_to_the_settings_file(new_box, tmp_path):
-    new_box.app._state[RESTART] = list
-    owner = await the_owner(new_box)
-    _, page, _ = await owner.get("/portal/box?tab=settings")
-    names = ("guest.cancel_hours", "mail.reminder_hours", "door.early_minutes",
-             "retention.contact_days")  # fmt: skip
-    settings = {name: value_of(page, name) for name in names}
-
-    assert (await owner.save("/portal/box/mail", {**MAIL, "password": 'p"w'}))[0] == 303
-    address = {**settings, "app_url": "https://riad.example/"}
-    assert (await owner.save("/portal/box/settings", address))[0] == 303
-
-    written = saved(tmp_path)
-    assert (written.mail.host, written.mail.password) == ("smtp.example.com", 'p"w')
-    assert written.server.app_url == "https://riad.example"
-    _, text, _ = await owner.get("/portal/box")
-    assert "p&#34;w" not in text
-
-
 async def test_the_stored_password_goes_to_no_other_mail_server(new_box, tmp_path):
+    keeps_settings(new_box)
     owner = await the_owner(new_box)
     await owner.save("/portal/box/mail", MAIL)
 
@@ -252,7 +234,7 @@ def sent(monkeypatch):
 
 
 async def test_a_test_letter_leaves_by_what_is_saved(new_box, sent):
-    new_box.app._state[RESTART] = list
+    keeps_settings(new_box)
     owner = await the_owner(new_box)
     await owner.save("/portal/box/mail", MAIL)
 

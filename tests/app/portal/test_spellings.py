@@ -5,7 +5,7 @@ import unicodedata
 import pytest
 
 from appliance.core.errors import NameTaken
-from appliance.staff.accounts import create_staff, enable_staff
+from appliance.staff.accounts import create_staff
 from appliance.staff.model import set_password
 from tests.app.portal.people import a_person, an_account, hash_cheaply
 from tests.app.portal.test_sign_in import sign_in
@@ -28,19 +28,6 @@ async def test_a_name_signs_in_and_has_no_twin_in_any_spelling(running, typed):
     assert (await owner.post("/portal/people", {"name": typed, "role": "host"}))[0] == 409
     with pytest.raises(NameTaken):
         await running.live.database.write(create_staff, typed, "host")
-
-
-async def test_a_disabled_twin_cannot_come_back(running):
-    def make(tx):
-        twin = tx.new_id()
-        tx.insert("staff", {"id": twin, "name": "hélène", "role": "host", "created_at": tx.now,
-                            "disabled_at": tx.now})  # fmt: skip
-        create_staff(tx, "He\u0301le\u0300ne", "host")
-        return twin
-
-    twin = await running.live.database.write(make)
-    with pytest.raises(NameTaken):
-        await running.live.database.write(enable_staff, twin)
 
 
 async def test_a_name_is_stored_composed_and_without_marks(running):

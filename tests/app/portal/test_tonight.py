@@ -255,13 +255,3 @@ async def test_a_door_app_of_the_test_environment_follows_its_own(running):
         ("a", "over"), ("b", "totals"),
     ]  # fmt: skip
     response.close()
-
-
-@pytest.mark.parametrize(
-    ("pages", "status"),
-    [(["a!live!2026-11-21!", "b!live!door!"], 401), ([], 400), (["a!live!2026-11-21"], 400),
-     (["a!other!door!"], 400), (["a!live!door!"] * 65, 400)],
-)  # fmt: skip
-async def test_a_stream_without_rights_or_for_no_pages_is_refused(running, pages, status):
-    async with running.client.get("/live", params=[("page", page) for page in pages]) as response:
-        assert response.status == status

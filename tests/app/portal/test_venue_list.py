@@ -1,6 +1,5 @@
 """Add tables from a pasted or uploaded list."""
 
-import asyncio
 import html
 import re
 
@@ -73,14 +72,6 @@ async def test_a_list_with_a_fault_adds_nothing_and_shows_the_line_as_text(runni
     assert len(await numbers(running.live)) == 6
 
 
-async def test_two_who_add_the_same_table_at_once_add_one(running, manager):
-    answers = await asyncio.gather(
-        *(manager.post("/portal/venue/tables", {"list": "A1"}) for _ in range(4))
-    )
-    assert sorted(answer[0] for answer in answers) == [303, 400, 400, 400]
-    assert (await numbers(running.live)).count("A1") == 1
-
-
 async def test_a_table_that_was_added_meanwhile_is_named_and_the_list_stays(
     running, manager, monkeypatch
 ):
@@ -112,7 +103,6 @@ async def test_a_file_is_read_as_utf_8_whatever_it_says(kind, owner):
     assert "Été" in page
 
 
-FIELD = (b'name="list"', b"A1")
 FRENCH = "Numéro;Nom\nA1;Terrasse d’été\nA2;Cœur\nA3;Salle à manger\nA4;FENÊTRE\nA5;Côté mer"
 ARABIC = "رقم;الاسم\nA1;شرفة الصيف\nA2;طاولة النافذة\nA3;الحديقة\nA4;القاعة الكبيرة\nA5;البهو"
 
@@ -149,37 +139,9 @@ async def test_a_file_that_is_no_text_is_refused_at_its_field(manager, sent):
     assert (status, 'id="refused-file"' in page) == (400, True)
 
 
-async def test_a_pasted_list_with_a_replacement_sign_is_refused(manager):
-    status, page, _ = await manager.post("/portal/venue/preview", {"list": "A1;\ufffdt\ufffd"})
-    assert (status, 'id="refused-list"' in page) == (400, True)
-
-
-@pytest.mark.parametrize(
-    ("row", "name"),
-    [('A1;"Salon; bleu"', "Salon; bleu"), ('A1,"Salon, bleu"', "Salon, bleu"),
-     ('A1;"Salon ""Bleu"""', 'Salon "Bleu"'), ('"A1"\t"Salon\nbleu"', "Salon bleu"),
-     ('A1;Salon 12" bleu', "Salon 12 bleu"), ("sep=,\nA1,Salon; bleu", "Salon; bleu"),
-     ("SEP=;\r\nA1;Salon", "Salon")],
-)  # fmt: skip
-def test_cells_are_quoted_as_in_csv(row, name):
-    found = parse_tables(row.replace("\r\n", "\n") + "\nA2")
-    assert found.faults == ()
-    assert [(table.number, table.name) for table in found.tables] == [("A1", name), ("A2", "A2")]
-
-
 def test_a_line_with_several_faults_names_them_all():
     [(line, _, fault)] = parse_tables("X1;a;0;4000;bar;12,5").faults
     assert line == 1
     assert {fault.field, *(other.field for other in fault.others)} == {
         "capacity_min", "capacity_max", "minimum_spend",
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "sent",
-    [upload(*[FIELD] * 21), upload(FIELD, end=""), upload((b"", b"A1")),
-     upload((b'name="' + b"a" * 41 + b'"', b"A1")), {**upload(FIELD), "data": b""},
-     {**upload(FIELD), "data": b"--b--"}],
-)  # fmt: skip
-async def test_an_upload_that_no_browser_sends_is_refused(sent, owner):
-    assert (await owner.send("POST", "/portal/venue/preview", **sent))[0] == 400

@@ -1,9 +1,7 @@
 """Who may speak for a terminal, and what each role may do."""
 
 import pytest
-from aiohttp.test_utils import make_mocked_request
 
-from appliance.http.request import is_from_our_page
 from terminal_bridge.api import TERMINAL_ROUTES
 
 GUARDED = [(method, path) for method, path, _ in TERMINAL_ROUTES if not path.endswith("/pair")]
@@ -102,24 +100,3 @@ async def test_a_terminal_is_seen_once_a_minute(door):
     await door.call("GET", "/me")
 
     assert await door.rows("SELECT last_seen_at FROM terminal") == [(door.clock.now(),)]
-
-
-BASE = "https://box.example/test"
-COOKIE = {"Cookie": "session=1"}
-
-
-@pytest.mark.parametrize(
-    ("headers", "ours"),
-    [({"Sec-Fetch-Site": "same-origin", **COOKIE}, True),
-     ({"Sec-Fetch-Site": "none", **COOKIE}, True), ({"Sec-Fetch-Site": "same-site"}, False),
-     ({"Sec-Fetch-Site": "cross-site", "Origin": "https://box.example"}, False),
-     ({"Origin": "https://box.example", **COOKIE}, True),
-     ({"Origin": "http://192.168.1.5:8080", **COOKIE}, True),
-     ({"Origin": "https://evil.example"}, False), ({"Origin": "http://box.example"}, False),
-     ({"Origin": "null"}, False), ({"Origin": "null", **COOKIE}, False), ({}, True),
-     (COOKIE, False)],
-)  # fmt: skip
-def test_a_request_of_another_sites_page_is_told_apart(headers, ours):
-    request = make_mocked_request("POST", "/", {"Host": "192.168.1.5:8080", **headers})
-
-    assert is_from_our_page(request, BASE) is ours

@@ -132,19 +132,6 @@ async def test_a_stop_ends_every_stream_at_once(door):
         assert await response.read() == b""
 
 
-async def test_the_stream_has_the_headers_of_every_answer(door):
-    headers = {"Authorization": f"Bearer {door.token}"}
-
-    async with listening(door) as ear:
-        given = ear.response.headers
-    async with door.client.head("/terminal/v1/events", headers=headers) as response:
-        assert response.status == 200
-
-    assert given["Cache-Control"] == "no-store"
-    assert given["X-Content-Type-Options"] == "nosniff"
-    assert given["Content-Type"] == "text/event-stream; charset=utf-8"
-
-
 async def test_who_comes_back_hears_what_was_missed_and_nothing_twice(door):
     guests = [await door.guest(table=f"T{n}") for n in (1, 2, 3)]
     async with listening(door) as ear:

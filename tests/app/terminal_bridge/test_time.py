@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.conftest import with_settings
+from tests.conftest import set_rules
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ async def test_a_guest_scanned_in_both_repeated_hours_is_checked_in_once(door):
 
 async def test_the_venue_sets_how_early_guests_may_come(door):
     guest = await door.guest(slot="21:00")
-    object.__setattr__(door.environment, "settings", with_settings(door={"early_minutes": 0}))
+    await set_rules(door.environment, early_minutes=0)
     door.clock.set("2026-11-21T20:59:59Z")
 
     early = await door.scan(await door.pass_of(guest))

@@ -144,19 +144,6 @@ async def guest(door):
     return guest
 
 
-async def undo_late(door):
-    return await door.call("POST", "/scans/late/undo", {"reason": "à la porte"})
-
-
-async def test_they_are_taken_back_under_the_id_that_the_phone_knows(door, guest):
-    status, verdict = await undo_late(door)
-
-    assert await undo_late(door) == (status, verdict)
-    assert (status, verdict["result"], verdict["admitted"]) == (200, "undone", -2)
-    assert (await door.now_of(guest)).arrived == 0
-    assert (await door.now_of(guest)).checked_in_at is None
-
-
 async def test_what_another_terminal_counted_under_that_id_stays(door, guest):
     there = await door.other()
     other = await door.guest(table="T2", status="pending")

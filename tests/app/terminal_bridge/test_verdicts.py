@@ -168,17 +168,6 @@ async def test_a_typed_code_that_fits_several_lets_staff_pick(door):
     assert (await door.now_of(first)).arrived == (await door.now_of(second)).arrived == 0
 
 
-async def test_our_own_fault_is_grey_and_never_a_success(door):
-    text = await door.pass_of(await door.guest())
-    door.environment.database._writer._broken = True
-
-    status, body = await door.call("POST", "/scans", {"scanId": "one", "code": text})
-
-    assert (status, body["scanId"]) == (503, "one")
-    assert (body["result"], body["colour"], body["code"]) == ("error", "grey", "UNAVAILABLE")
-    assert body["say"]["staff"]
-
-
 async def test_no_verdict_ever_shows_a_contact(door):
     text = await door.pass_of(await door.guest(access_code="SVC-7K2M"))
 

@@ -29,8 +29,8 @@ from appliance.backup.recovery_key import RecoveryKey, parse_recovery_key
 from appliance.clock import newest_zone_database
 from appliance.core.errors import ApiError, OperatorError
 from appliance.core.i18n import load_languages
+from appliance.core.saved_settings import settings_example
 from appliance.core.settings import parse_settings
-from appliance.core.settings_file import settings_example
 from appliance.core.tokens import Keyring
 from appliance.door.guest_pass import GuestPass, decode_passes, encode_pass, parse_access_code
 from appliance.door.terminals import Terminal

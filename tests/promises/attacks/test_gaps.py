@@ -6,25 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from appliance.door.terminals import issue_terminal
 from tests.builders import a_body
 from tests.waiting import within
-from web.routes import PARTNER_ROUTE_TABLE
 
 ROOT = Path(__file__).parents[3]
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
 FLOORS = {"aiohttp": (3, 14, 3), "apsw": (3, 51, 3), "tzdata": (2026, 3)}
-
-
-@pytest.mark.parametrize("environment", ["", "/test"])
-async def test_a_terminals_token_opens_no_call_of_partners(running, environment):
-    box = running.test if environment else running.live
-    _, token = await box.database.write(issue_terminal, "Front door")
-    for route in PARTNER_ROUTE_TABLE:
-        path = environment + re.sub(r"\{[^}]*\}", "x", route.path)
-        status, answer, _ = await running.call(route.method, path, key=token)
-
-        assert (status, answer["code"]) == (401, "UNAUTHORIZED"), path
 
 
 async def test_no_answer_lets_another_site_read_it(running):
@@ -42,16 +29,6 @@ async def test_no_answer_lets_another_site_read_it(running):
 
                 assert named == [], path
                 assert (method, response.status) != ("OPTIONS", 200), path
-
-
-async def test_a_form_of_a_page_cannot_pass_for_a_partners_call(running):
-    """Without its key nothing is done; there is no cookie that would stand for one."""
-    kinds = ("text/plain", "application/x-www-form-urlencoded")
-    for kind in kinds:
-        async with running.client.post(
-            "/v1/reservations", json=a_body(), headers={"Content-Type": kind, "Cookie": "a=b"}
-        ) as response:
-            assert response.status == 401
 
 
 @pytest.mark.parametrize(

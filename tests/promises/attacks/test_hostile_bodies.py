@@ -25,11 +25,9 @@ from appliance.core.tokens import hash_token
 from appliance.door.terminals import issue_terminal
 from appliance.http.request import PRINCIPALS
 from appliance.reservations.change import claim
-from appliance.staff.model import set_password
-from tests.app.portal.people import a_person, hash_cheaply
 from tests.application import application_of
 from tests.clocks import StoppedClock
-from tests.conftest import opened_box, with_settings
+from tests.conftest import opened_box, set_rules, with_settings
 from tests.promises.attacks.hostile_bodies import BODIES, FORM, JSON, ask, request
 from tests.unit.arrivals import add_reservation
 from web.connection import Connection, ConnectionLimit
@@ -39,7 +37,6 @@ MOST = 0.020  # s of processor
 UNSAFE = {"POST", "PUT", "PATCH", "DELETE"}
 UNKNOWN_ID = "01890000-0000-7000-8000-000000000000"
 ONE_OF_EACH = ("a part in punycode", "too many fields", "deep arrays")
-OF_FORMS = (*ONE_OF_EACH, "1,400 empty parts", "NUL", "stray percent signs", "one long value")
 
 
 class ServedBox:
@@ -55,9 +52,9 @@ class ServedBox:
         self.loop, self.over = asyncio.get_running_loop(), asyncio.Event()
         settings = with_settings(
             api={"rate_limit_per_minute": 10**6, "unauthenticated_per_minute": 10**6},
-            booking={"enabled": True},
         )
         async with opened_box(self.directory, self.clock, settings) as self.box:
+            await set_rules(self.box.live, booking_page=1)
             self.app = application_of(self.box)
             self.live = self.box.live
             runner = web.AppRunner(self.app, handle_signals=False, shutdown_timeout=0)
@@ -187,31 +184,6 @@ def opened(served):
             ("POST", f"{environment.prefix}/claim-guest/{keyring.claim_token(guest.id)}", cookie),
         ]
     return [*found, ("PUT", f"/test/echo/{keyring.echo_token(guest.id)}", "")]
-
-
-@pytest.mark.parametrize("name", SOME)
-def test_nor_where_somebody_holds_a_link(served, opened, name):
-    for method, path, cookie in opened:
-        status, cost = served.cost(request(method, path, *BODIES[name], Cookie=cookie))
-
-        assert 400 <= status < 500, path
-        assert cost < MOST, path
-
-
-@pytest.mark.slow
-def test_no_form_of_the_portal_is_an_accident(served):
-    owner = served.run(a_person(served, "owner"))
-    cheap = hash_cheaply("none that is guessed")
-    served.run(served.live.database.write(set_password, owner.id, cheap))
-    headers = {"Cookie": owner.headers["Cookie"]}
-    left = re.compile(r"/test/|.*(sign-out|password|restart|sessions)")  # twins, and what ends it
-    found = {
-        (path, name): served.cost(request(method, unknown(path), *BODIES[name], **headers))
-        for method, path in served.routes("staff") if not left.match(path)
-        for name in OF_FORMS
-    }  # fmt: skip
-
-    assert {case: cost for case, cost in found.items() if cost[0] >= 500 or cost[1] >= MOST} == {}
 
 
 @pytest.mark.slow

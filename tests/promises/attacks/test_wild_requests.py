@@ -156,14 +156,3 @@ async def test_an_address_that_no_page_links_to_is_no_accident(running, path):
     status, _, _ = await owner.get(path)
 
     assert status in {200, 400}
-
-
-async def test_a_position_too_long_for_a_number_begins_anew(running):
-    feed = running.live.feed
-    after = f"{feed.position.partition('-')[0]}-{'9' * 5000}"
-
-    listener = await feed.listen("staff:x", after, lambda _change: True)
-
-    async with within("the reset"):
-        assert [change.kind for change in await listener.take(20)] == ["reset"]
-    feed.leave(listener)

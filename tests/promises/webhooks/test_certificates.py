@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from appliance.core.errors import ValidationError
 from appliance.webhooks.client import OwnAuthority, PinnedCertificate, SystemTrust
-from appliance.webhooks.endpoints import get_endpoint, parse_ca, parse_pin, trust_receiver
-from tests.webhooks.attempts import BUDGETS, REQUEST, SHORT
-from tests.webhooks.receivers import Receiver, a_server, an_answer
+from appliance.webhooks.endpoints import parse_pin, trust_receiver
+from tests.webhooks.attempts import REQUEST
+from tests.webhooks.receivers import Receiver, a_server
 from tests.webhooks.test_dialling import load
 
 HOST = "receiver.example"
@@ -138,33 +138,6 @@ def only_tls_1_0(context):
     context.set_ciphers("ALL:@SECLEVEL=0")
 
 
-@pytest.mark.parametrize(
-    ("behaviour", "budgets", "code"),
-    [("plain http", BUDGETS, "tls_other"),
-     pytest.param("stall", SHORT, "timeout", marks=pytest.mark.slow)],
-)  # fmt: skip
-async def test_a_port_that_speaks_no_tls_is_given_up_in_time(
-    make_client, names, authority, behaviour, budgets, code
-):
-    names.known[HOST] = ["127.0.0.1"]
-    heard = bytearray()
-
-    async def converse(reader, writer):
-        if behaviour == "plain http":
-            writer.write(an_answer(400))
-            await writer.drain()
-        while more := await reader.read(4096):
-            heard.extend(more)
-
-    async with a_server(converse) as port:
-        trust = OwnAuthority(authority.pem)
-        client = make_client(f"https://{HOST}:{port}/", trust=trust, budgets=budgets)
-        outcome = await client.post(REQUEST)
-
-    assert (outcome.phase, outcome.code) == ("tls", code)
-    assert b"POST" not in heard
-
-
 async def test_what_the_owner_trusts_is_in_force_at_the_next_connection(
     world, names, authority, timer, change_outside
 ):
@@ -192,25 +165,6 @@ async def test_what_the_owner_trusts_is_in_force_at_the_next_connection(
     assert len(receiver.requests) == 2
 
 
-async def test_a_pin_and_an_authority_exclude_each_other_and_plain_http_has_neither(
-    world, authority
-):
-    secure, _ = await world.register(f"https://{HOST}/")
-    plain, _ = await world.register("http://receiver.example/")
-
-    for endpoint, options in (
-        (secure, {"ca": authority.pem, "pin": bytes(32)}),
-        (plain, {"ca": authority.pem}),
-        (plain, {"pin": bytes(32)}),
-    ):
-        with pytest.raises(ValidationError):
-            await world.database.write(trust_receiver, endpoint.id, **options)
-
-    for endpoint in (secure, plain):
-        row = world.database.peek(get_endpoint, endpoint.id)
-        assert (row.ca, row.pin) == (None, None)
-
-
 def test_a_pin_is_read_in_the_ways_that_tools_print_it():
     digest = bytes(range(32))
 
@@ -219,14 +173,3 @@ def test_a_pin_is_read_in_the_ways_that_tools_print_it():
     for text in ("", "00", digest.hex()[:-1], digest.hex() + "0", "g" * 64, "０" * 64):
         with pytest.raises(ValidationError):
             parse_pin(text)
-
-
-def test_an_authority_is_kept_as_its_certificates_alone(authority):
-    other = Certificate("Another authority", authority=True)
-
-    found = parse_ca(f"# ours\r\n{authority.pem}\nsecret words\n{other.pem}")
-
-    assert found == authority.pem + other.pem
-    for text in ("", "not a certificate", authority.pem[:-60], "-----BEGIN CERTIFICATE-----"):
-        with pytest.raises(ValidationError):
-            parse_ca(text)

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from appliance.core.errors import EndpointIsInactive, NotFound
 from appliance.webhooks.delivery_log import (
     REPLAY_PAGE,
     Selection,
@@ -16,7 +15,6 @@ from appliance.webhooks.retry_policy import DELAYS_MS
 from tests.webhooks.receivers import OK, an_answer
 
 LADDER = [delay / 1000 for delay in DELAYS_MS]
-UNKNOWN = "00000000-0000-4000-8000-000000000000"
 
 
 async def replay(world, delivery_id):
@@ -108,38 +106,6 @@ async def test_a_replay_during_a_retry_follows_it_and_never_joins_it(
     assert receiver.most_at_once == 1
 
 
-async def test_a_replay_of_what_was_never_tried_changes_nothing(world, receiver):
-    await world.register(receiver.url)
-    await world.book()
-    [(delivery_id,)] = world.rows("SELECT id FROM delivery")
-
-    assert not await replay(world, delivery_id)
-    await world.start()
-
-    await world.settled("delivered")
-    assert len(receiver.requests) == 1
-
-
-async def test_an_endpoint_switched_off_and_on_during_an_attempt_gets_no_second_at_once(
-    world, receiver
-):
-    endpoint, _ = await world.register(receiver.url)
-    receiver.answers = [an_answer(500)]
-    receiver.answering.clear()
-    await world.start()
-    await world.book()
-    [request] = await receiver.got(1)
-
-    await world.database.write(deactivate_endpoint, endpoint.id)
-    await world.database.write(activate_endpoint, endpoint.id)
-    assert await replay(world, request.id)
-    receiver.answering.set()
-
-    await world.settled("delivered")
-    assert receiver.most_at_once == 1
-    assert [r.id for r in receiver.requests] == [request.id] * 2
-
-
 async def test_a_replayed_delivery_is_retried_on_the_whole_schedule_again(
     world, receiver, timer, failed_once
 ):
@@ -164,34 +130,6 @@ async def test_a_replayed_delivery_is_retried_on_the_whole_schedule_again(
     assert timer.next_alarm is None
 
 
-async def test_a_replay_while_the_box_is_off_waits_for_its_start(world, failed_once):
-    await world.stop()
-    [(delivery_id,)] = world.rows("SELECT id FROM delivery")
-
-    await replay(world, delivery_id)
-    await world.start()
-
-    await world.settled("delivered")
-
-
-async def test_an_inactive_or_unknown_endpoint_or_delivery_is_not_replayed(world, receiver):
-    endpoint, _ = await world.register(receiver.url)
-    await world.book()
-    [(delivery_id,)] = world.rows("SELECT id FROM delivery")
-    await world.database.write(deactivate_endpoint, endpoint.id)
-
-    with pytest.raises(EndpointIsInactive):
-        await replay(world, delivery_id)
-    with pytest.raises(EndpointIsInactive):
-        await replay_all(world, endpoint.id)
-    with pytest.raises(NotFound):
-        await replay(world, UNKNOWN)
-    with pytest.raises(NotFound):
-        await replay_all(world, UNKNOWN)
-
-    assert world.states() == ["cancelled"]
-
-
 async def test_what_was_cancelled_with_its_endpoint_arrives_when_it_is_replayed(world, receiver):
     endpoint, _ = await world.register(receiver.url)
     await world.book(3)
@@ -203,29 +141,6 @@ async def test_what_was_cancelled_with_its_endpoint_arrives_when_it_is_replayed(
     assert await replay_all(world, endpoint.id, states=("cancelled",)) == 3
 
     await world.settled(*["delivered"] * 3)
-
-
-async def test_a_period_takes_the_events_in_it_of_that_endpoint_alone(world, open_receiver, clock):
-    chosen, other = await open_receiver(), await open_receiver()
-    endpoint, _ = await world.register(chosen.url)
-    await world.register(other.url)
-    await world.start()
-    hours = []
-    for number in range(1, 5):
-        hours.append(clock.now())
-        await world.book()
-        await chosen.got(number)
-        clock.advance(3600)
-    await world.settled(*["delivered"] * 8)
-    sent = [request.id for request in await chosen.got(4)]
-
-    replayed = await replay_all(
-        world, endpoint.id, states=("delivered",), since=hours[1], until=hours[3]
-    )
-
-    assert replayed == 2
-    assert {request.id for request in (await chosen.got(6))[4:]} == set(sent[1:3])
-    assert len(other.requests) == 4
 
 
 def many_dead(tx, endpoint_id, count):

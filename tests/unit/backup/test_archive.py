@@ -127,14 +127,14 @@ def restore(made):
 
 def test_if_the_latest_backup_cannot_be_read_the_one_before_it_is_restored(two, monkeypatch):
     made, older, latest = two
-    read_source = archive._Source.read
+    read_source = archive._Noting.read
 
     def fail(self, size):
         if self._file.name == str(latest):
             raise OSError(errno.EIO, "Input/output error")
         return read_source(self, size)
 
-    monkeypatch.setattr(archive._Source, "read", fail)
+    monkeypatch.setattr(archive._Noting, "read", fail)
 
     assert restore(made) == older
 

@@ -70,15 +70,6 @@ def test_the_list_shows_both_environments_and_no_secret(box):
     assert shown == (live["key"][:13], live["key"][-4:])
 
 
-def test_a_name_moves_no_cursor_of_the_console(box):
-    create(box, "key", "--name", "Partner\x1b[2J\x07\x9b31m")
-
-    assert box("key", "list") == 0
-
-    assert "Partner" in box.out
-    assert box.out.rstrip("\n").isprintable()
-
-
 def test_what_is_revoked_stays_in_the_list(box):
     created = create(box, "key", environment="test")
 

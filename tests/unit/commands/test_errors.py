@@ -3,15 +3,11 @@
 import io
 import json
 import os
-import sys
 import tarfile
 
 import pyrage
 import pytest
 from pyrage import x25519
-
-from appliance.api_keys import SCOPES, issue_key
-from web.main import main
 
 LIVE = ("--environment", "live")
 KEY = ("key", "create", *LIVE)
@@ -131,20 +127,3 @@ def test_a_planted_backup_writes_nothing_but_text_on_the_console(program, tmp_pa
 
     assert "\x1b" not in program.out + program.err
     assert "\nroot" not in program.out
-
-
-@pytest.mark.parametrize("argv", [("key", "list"), ("key", "list", "--json"), ("doctor",)])
-def test_a_terminal_without_the_letters_of_a_name_still_gets_its_answer(box, monkeypatch, argv):
-    with box.transaction("live") as tx:
-        issue_key(tx, "live", "سلمى", SCOPES)
-        tx.execute("UPDATE venue SET name = 'رياض'")
-    shown = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="iso8859-1"))
-
-    status = main([*argv, "--data", str(box.data)], {})
-
-    assert status == 0
-    text = shown.getvalue().decode("iso8859-1")
-    assert text
-    if "--json" in argv:
-        assert "سلمى" in {json.loads(line)["name"] for line in text.splitlines()}

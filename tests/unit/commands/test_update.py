@@ -15,30 +15,29 @@ import apsw
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from appliance import program as program_module
 from appliance.clock import SystemClock
 from appliance.commands import service as service_command
 from appliance.commands import update as update_command
 from appliance.commands.update import Progress, Service, open_release, update
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
+from appliance.core.files import exclusive
 from appliance.database.migrate import newest_schema
-from appliance.release import (
-    is_running,
-    read_release_key,
-    read_update_record,
-    request_update,
-    update_lock,
-)
+from appliance.program import switch, unpack
+from appliance.release import read_release_key, read_update_record, request_update
 from tests.promises.webhooks.test_certificates import Certificate
 
 pytestmark = pytest.mark.process
 
 release = run_path(str(Path(__file__).parents[3] / "packaging" / "release.py"))["make_release"]
 KEY, STRANGER = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
+# A program that notes its calls. As one file it copies itself, as the built one does.
 SCRIPT = """#!/bin/sh
 echo "{version} $*" >> {log}
 case "$1" in
     {fails}) echo "venuebox: it failed" >&2; exit 1 ;;
+    service) mkdir {place}/{version} && cp "$0" {place}/{version} && echo {place}/{version} ;;
     backup) echo "/backups/b.tar.age: 1 MB, verified" ;;
     doctor) echo '{{"checks": [{{"name": "box", "status": "ok"}}]}}' ;;
 esac
@@ -49,18 +48,31 @@ class Host:
     """A machine with program 1.0, whose service says whether it is healthy."""
 
     def __init__(self, folder):
-        self.program, self.log, self.folder = folder / "venuebox", folder / "log", folder
+        self.place, self.log, self.folder = folder / "opt", folder / "log", folder
         self.healthy, self.done, self.refused = [True], [], 0
         self.data = DataDirectory(folder / "data")
         self.data.make_folders()
         for path in (*self.data.databases, self.data.master_key_file):
             path.touch()
-        folder.mkdir(exist_ok=True)
-        self.program.write_bytes(self.script("1.0"))
-        self.program.chmod(0o755)
+        (self.place / "1.0").mkdir(parents=True)
+        self.install("nothing")
+        switch(self.place / "1.0", self.place)
+
+    def install(self, fails):
+        program = self.place / "1.0" / "venuebox"
+        program.write_bytes(self.script("1.0", fails))
+        program.chmod(0o755)
 
     def script(self, version, fails="nothing"):
-        return SCRIPT.format(version=version, log=self.log, fails=fails).encode()
+        values = {"version": version, "log": self.log, "fails": fails, "place": self.place}
+        return SCRIPT.format(**values).encode()
+
+    @property
+    def version(self):
+        """The version in use, which must be whole."""
+        folder = (self.place / "current").resolve()
+        assert os.access(folder / "venuebox", os.X_OK)
+        return folder.name
 
     def is_healthy(self):
         return self.healthy.pop(0) if len(self.healthy) > 1 else self.healthy[0]
@@ -84,7 +96,7 @@ class Host:
         progress = Progress(self.data, SystemClock())
         with open_release(str(path), self.folder) as file:
             data = self.data.root
-            update(file, KEY.public_key(), self.program, data, service, "1.0", progress)
+            update(file, KEY.public_key(), self.place, data, service, "1.0", progress)
 
     def calls(self):
         """Which program was called with which command, in order."""
@@ -92,7 +104,7 @@ class Host:
         return [tuple(line.split()[:2]) for line in lines]
 
     def left(self):
-        return sorted(path.name for path in self.folder.iterdir() if path.name.startswith("."))
+        return [path.name for path in (self.place / "staging").iterdir()]
 
 
 @pytest.fixture
@@ -101,12 +113,12 @@ def host(tmp_path, monkeypatch):
     return Host(tmp_path)
 
 
-def test_a_release_is_tried_on_a_backup_before_it_replaces_the_program(host):
+def test_a_release_is_a_new_folder_and_a_moved_link(host):
     host.update(release(host.script("1.1"), KEY, version="1.1"))
-    assert host.calls() == [("1.0", "backup"), ("1.1", "verify")]
-    assert host.program.read_bytes() == host.script("1.1")
-    assert host.program.stat().st_mode & 0o777 == 0o755
-    assert (host.done, host.left()) == (["restart"], [".venuebox.previous"])
+    assert host.calls() == [("1.0", "backup"), ("1.1", "service")]
+    assert host.version == "1.1"
+    assert (host.place / "1.0" / "venuebox").exists()
+    assert (host.done, host.left()) == (["restart"], [])
     assert host.stage() == ("done", "1.1")
 
 
@@ -127,7 +139,7 @@ def test_what_is_not_a_newer_release_for_this_box_changes_nothing(host, key, cha
     with pytest.raises(OperatorError):
         host.update(release(host.script("1.1"), key, **changes))
     assert (host.calls(), host.done, host.left()) == ([], [], [])
-    assert host.program.read_bytes() == host.script("1.0")
+    assert host.version == "1.0"
 
 
 def malformed_sparse_file():
@@ -136,13 +148,13 @@ def malformed_sparse_file():
     return info.tobuf(tarfile.PAX_FORMAT)
 
 
-@pytest.mark.parametrize(("old", "new"), [("backup", "nothing"), ("nothing", "verify")])
-def test_without_a_backup_or_a_successful_trial_nothing_is_replaced(host, old, new):
-    host.program.write_bytes(host.script("1.0", fails=old))
+@pytest.mark.parametrize(("old", "new"), [("backup", "nothing"), ("nothing", "service")])
+def test_without_a_backup_or_a_folder_nothing_is_replaced(host, old, new):
+    host.install(old)
     with pytest.raises(OperatorError, match="it failed"):
         host.update(release(host.script("1.1", fails=new), KEY, version="1.1"))
     assert (host.done, host.left()) == ([], [])
-    assert host.program.read_bytes() == host.script("1.0", fails=old)
+    assert host.version == "1.0"
 
 
 @pytest.mark.parametrize("upgrades", [False, True])
@@ -151,7 +163,7 @@ def test_a_program_that_never_answers_is_replaced_by_the_previous_one(host, upgr
     newest = upgraded(host) if upgrades else newest_schema() + 1
     with pytest.raises(OperatorError):
         host.update(release(host.script("1.1"), KEY, version="1.1", schema=newest))
-    assert host.program.read_bytes() == host.script("1.0")
+    assert host.version == "1.0"
     assert host.done == ["restart", "stop", "restart"]
     assert (("1.0", "restore") in host.calls()) is upgrades
     assert host.stage() == ("went_back", "1.1")
@@ -173,23 +185,23 @@ def test_a_power_cut_while_going_back_leaves_a_program_that_reads_the_data(host,
 
     call = update_command.call
 
-    def cut(words):
+    def cut(words, **environ):
         if "restore" in words:
             raise PowerCut
-        return call(words)
+        return call(words, **environ)
 
     monkeypatch.setattr(update_command, "call", cut)
     with pytest.raises(PowerCut):
         host.update(release(host.script("1.1"), KEY, version="1.1", schema=newest))
-    assert host.program.read_bytes() == host.script("1.1")
+    assert host.version == "1.1"
 
 
 def test_a_program_stays_if_the_data_cannot_be_restored_for_the_previous_one(host):
-    host.program.write_bytes(host.script("1.0", fails="restore"))
+    host.install("restore")
     host.healthy, newest = [False], upgraded(host)
     with pytest.raises(OperatorError, match="it failed"):
         host.update(release(host.script("1.1"), KEY, version="1.1", schema=newest))
-    assert host.program.read_bytes() == host.script("1.1")
+    assert host.version == "1.1"
     assert host.done == ["restart", "stop", "restart"]
     assert host.stage() == ("stays", "1.1")
 
@@ -199,7 +211,7 @@ def test_a_program_that_the_service_cannot_start_is_replaced_by_the_previous_one
     host.healthy, host.refused = [False], refused
     with pytest.raises(OperatorError):
         host.update(release(host.script("1.1"), KEY, version="1.1"))
-    assert host.program.read_bytes() == host.script("1.0")
+    assert host.version == "1.0"
     assert host.done == ["restart", "stop", "restart"]
     assert host.stage() == ("went_back", "1.1")
 
@@ -227,7 +239,7 @@ def test_what_is_no_release_or_a_part_of_one_or_was_changed_changes_nothing(host
     with pytest.raises(OperatorError):
         host.update(spoil(content))
     assert (host.calls(), host.done, host.left()) == ([], [], [])
-    assert host.program.read_bytes() == host.script("1.0")
+    assert host.version == "1.0"
 
 
 @pytest.mark.parametrize("member", ["manifest.json", "venuebox"])
@@ -251,7 +263,7 @@ def test_bookings_of_a_new_schema_are_not_lost_by_going_back(host, schema, stays
     newest = newest_schema() + schema
     with pytest.raises(OperatorError):
         host.update(release(host.script("1.1"), KEY, version="1.1", schema=newest))
-    assert host.program.read_bytes() == host.script(stays)
+    assert host.version == stays
     assert ("1.0", "restore") not in host.calls()
     assert host.stage()[0] == {"1.0": "went_back", "1.1": "stays"}[stays]
 
@@ -314,59 +326,75 @@ def served(box, tmp_path, monkeypatch):
     systemctl.chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     unit = tmp_path / "venuebox.service"
-    unit.write_text(f"ExecStart={host.program} serve --data {box.data}\n", "utf-8")
+    program = host.place / "current" / "venuebox"
+    unit.write_text(f"\nExecStart={program} serve --data {box.data}\n", "utf-8")
     for module in (update_command, service_command):
         monkeypatch.setattr(module, "UNIT", unit)
         monkeypatch.setattr(module, "BOOTED", tmp_path)
-    monkeypatch.setattr(update_command, "find_program", lambda: str(host.program))
+    monkeypatch.setattr(program_module, "PLACE", host.place)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(update_command, "read_release_key", KEY.public_key)
     monkeypatch.setattr(update_command, "own_version", lambda: "1.0")
     monkeypatch.setattr(Service, "__init__", partialmethod(Service.__init__, watch_seconds=1.5))
     return host
 
 
-def test_the_release_that_the_portal_requested_is_installed(box, served):
+def test_the_release_that_the_portal_requested_is_installed(box, served, monkeypatch):
     path = served.folder / "a.release"
     path.write_bytes(release(served.script("1.1"), KEY, version="1.1"))
-    request_update(box.data, str(path), 1)
+    monkeypatch.setattr(update_command, "open_release", lambda *_: path.open("rb"))
+    request_update(box.data, "https://releases.example/a", 1)
     assert served.stage() == ("asked", "")
     assert box("update") == 0
-    assert served.program.read_bytes() == served.script("1.1")
+    assert served.version == "1.1"
     assert served.stage() == ("done", "1.1")
 
 
-def test_a_request_that_fails_leaves_its_reason(box, served):
-    path = served.folder / "a.release"
-    path.write_bytes(release(served.script("1.1"), STRANGER, version="1.1"))
-    missing, insecure = str(served.folder / "missing"), "http://example.org/a.release"
-    for source in (str(path), missing, insecure, "file:///etc/passwd"):
-        request_update(box.data, source, 1)
-        assert box("update") == 1
-        record = read_update_record(box.data)
-        assert (record.stage, record.version) == ("failed", "")
-        assert record.trouble
-        assert record.trouble in box.err
-    assert served.program.read_bytes() == served.script("1.0")
+@pytest.mark.parametrize("asked", ["http://example.org/a", "file:///etc/passwd", "pipe", "nothing"])
+def test_a_request_that_is_no_https_address_leaves_its_reason(box, served, asked):
+    if asked == "pipe":
+        os.mkfifo(box.data / "update-request")
+    elif asked != "nothing":
+        request_update(box.data, asked, 1)
+    assert box("update") == 1
+    record = read_update_record(box.data)
+    assert (record.stage, record.version) == ("failed", "")
+    assert record.trouble in box.err
+    assert served.version == "1.0"
 
 
 def test_two_updates_do_not_run_at_once(box, served, monkeypatch):
-    monkeypatch.setattr("appliance.release._LOCK_SECONDS", 0)
-    with update_lock(served.program):
-        request_update(box.data, "/nowhere", 1)
-        assert is_running(read_update_record(box.data), served.program, 10**9)
+    monkeypatch.setattr(update_command, "_LOCK_SECONDS", 0)
+    request_update(box.data, "https://releases.example/a", 1)
+    with exclusive(served.place / "staging", 0, "held"):
         assert box("update") == 1
     assert read_update_record(box.data).stage == "asked"
-    assert not is_running(read_update_record(box.data), served.program, 10**9)
 
 
-def test_the_trial_checks_the_backup_and_the_settings(box):
-    """`verify --upgrade`, which a release's program runs before it replaces the old one."""
-    assert box("backup") == 0
-    backup = box.out.partition(": ")[0]
-    assert box("verify", backup, "--upgrade") == 0
-    (box.data / "settings.toml").write_text("[server]\nport = 'x'\n", "utf-8")
-    assert box("verify", backup) == 0
-    assert box("verify", backup, "--upgrade") == 1
+@pytest.mark.parametrize("mode", [0o777, 0o775])
+def test_a_place_that_others_may_write_is_refused(host, mode):
+    host.place.chmod(mode)
+    with pytest.raises(OperatorError):
+        host.update(release(host.script("1.1"), KEY, version="1.1"))
+    assert host.calls() == []
+
+
+def test_the_one_file_is_unpacked_whole_and_only_the_version_in_use_is_kept(host, monkeypatch):
+    unpacked = host.folder / "unpacked"
+    (unpacked / "web").mkdir(parents=True)
+    (unpacked / "venuebox").write_text("the program")
+    (unpacked / "web" / "page").write_text("a page")
+    monkeypatch.setattr("sys._MEIPASS", str(unpacked), raising=False)
+    (host.place / "0.9").mkdir()
+    (host.place / "staging" / "program").mkdir()
+
+    made = [unpack("1.1", host.place), unpack("1.0", host.place)]
+
+    assert [path.name for path in made] == ["1.1", "1.0-2"]
+    assert {path.name for path in host.place.iterdir()} == {"1.0", "1.0-2", "current", "staging"}
+    files = {str(path.relative_to(made[1])) for path in made[1].rglob("*") if path.is_file()}
+    assert files == {"venuebox", "_internal/web/page"}
+    assert (host.version, host.left()) == ("1.0", [])
 
 
 @pytest.mark.parametrize("libraries", [{}, {"LD_LIBRARY_PATH": "/opt/lib"}])

@@ -4,11 +4,9 @@ import codecs
 
 import pytest
 
-from appliance.commands.init import read_venue_file
 from appliance.core.edited_files import decode_edited, parse_edited
 from appliance.core.errors import OperatorError
 from appliance.core.settings import read_settings
-from terminal_bridge.agent.run import read_bridge_settings
 
 GOOD = '[server]\nport = 9000\n\n[mail]\nhost = "smtp.riad.example"\nsender = "été@riad.example"\n'
 
@@ -47,23 +45,3 @@ def test_what_an_editor_put_there_is_named_with_its_line(raw, named):
 
     assert str(caught.value).startswith("settings.toml ")
     assert named in str(caught.value)
-
-
-def test_unusual_signs_within_values_are_none_of_our_business():
-    assert read('name = "L’Étoile “du\u00a0Sud”"\n'.encode()) == {"name": "L’Étoile “du\u00a0Sud”"}
-
-
-def test_the_settings_of_a_bridge_are_read_in_the_same_way(tmp_path):
-    file = tmp_path / "settings.toml"
-    file.write_bytes("[[readers]]\nkind = “tcp”\n".encode())
-
-    with pytest.raises(OperatorError, match="Line 2 contains “"):
-        read_bridge_settings(file)
-
-
-def test_the_venue_file_of_a_command_is_read_in_the_same_way(tmp_path):
-    file = tmp_path / "venue.toml"
-    file.write_bytes("name = “Riad”\n".encode("cp1252"))
-
-    with pytest.raises(OperatorError, match="line 1"):
-        read_venue_file(str(file))

@@ -9,7 +9,6 @@ from appliance.core.phone_numbers import (
     find_numbers,
     is_same,
     spell_number,
-    write_phone_cell,
 )
 
 MOBILE, LANDLINE = "+212612345678", "+212524000000"
@@ -75,20 +74,6 @@ def test_the_callers_number_finds_the_booking_in_any_spelling(query):
 
 
 @pytest.mark.parametrize(
-    ("query", "found", "at_the_door"),
-    [("5678", True, True), ("345", True, False), ("06 12", True, False), ("00212 6", True, False),
-     ("12", False, False), ("0698765432", False, False), ("0001", False, False),
-     ("0000", True, True), ("+212 (0)5 24 00 00 00", True, True)],
-)  # fmt: skip
-def test_the_list_finds_any_part_of_a_number_and_the_door_its_last_four_digits(
-    query, found, at_the_door
-):
-    numbers = [MOBILE, LANDLINE]
-    assert contains("06 12 34 56 78 / 0524000000", numbers, query) is found
-    assert ends_or_equals("06 12 34 56 78 / 0524000000", numbers, query) is at_the_door
-
-
-@pytest.mark.parametrize(
     ("stored", "wanted", "same"),
     [
         ("0699424242", "+212 699 424 242", True),
@@ -111,10 +96,3 @@ def test_an_erasure_names_a_guest_by_the_number_in_any_spelling(stored, wanted, 
 
 def test_a_number_is_spelled_as_it_will_be_dialled():
     assert spell_number(find_numbers("+212 (0)5 24 00 00 00", "MA")[0]) == "+212 5 24 00 00 00"
-
-
-def test_a_cell_with_a_number_is_a_text_that_keeps_every_digit():
-    assert write_phone_cell("06 12 34 56 78", [MOBILE]) == f"tel:{MOBILE}"
-    assert write_phone_cell("06 / 05", [MOBILE, LANDLINE]) == f"tel:{MOBILE} tel:{LANDLINE}"
-    assert write_phone_cell("0123", []) == "tel. 0123"
-    assert write_phone_cell(None, []) == ""

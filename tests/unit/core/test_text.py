@@ -42,15 +42,6 @@ def test_whatever_stands_in_a_line_is_no_formula_and_as_many_cells(texts):
     assert len(rows_of(written.decode())[0]) == len(texts)
 
 
-@pytest.mark.parametrize("control", [chr(n) for n in (*range(32), *range(127, 160))])
-def test_no_control_character_is_written(control):
-    assert control not in line_of(f"a{control}b", f"{control}=1").decode()
-
-
-def test_what_is_not_there_is_an_empty_cell():
-    assert write_cell(None) == write_cell("") == ""
-
-
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "folded.json").read_text("utf-8"))
 
 

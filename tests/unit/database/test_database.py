@@ -217,23 +217,6 @@ async def test_what_waits_when_the_box_stops_is_finished_first(database: Databas
     assert len(await asyncio.gather(*writes)) == 100
 
 
-async def test_a_listener_that_fails_keeps_a_notice_from_no_other(database: Database, caplog):
-    def stumble(notices: object) -> None:
-        raise ValueError(notices)
-
-    heard: list[object] = []
-    database.on_commit(stumble)
-    database.on_commit(heard.extend)
-
-    await database.write(note, "Salma Idrissi")
-    database.look_for_changes()
-
-    assert heard[0] == "Salma Idrissi"
-    assert len(heard) == 2
-    assert "ValueError" in caplog.text
-    assert "Salma" not in caplog.text
-
-
 def test_beside_another_process_a_free_moment_is_looked_for_every_two_milliseconds(
     path, monkeypatch
 ):

@@ -9,15 +9,6 @@ codes = st.text(ACCESS_CODE_ALPHABET, min_size=4, max_size=4).map("SVC-{}".forma
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["SVC-7K2M", "svc-7k2m", "7K2M", "7k2m", " svc 7k2m ", "SVC7K2M", "svc_7k2m", "SVC – 7K2M",
-     "7 K 2 M", "٧K٢M", "svc ۷k۲m"],
-)  # fmt: skip
-def test_a_code_is_understood_however_it_is_typed(text):
-    assert parse_access_code(text) == "SVC-7K2M"
-
-
-@pytest.mark.parametrize(
     "text", ["", "SVC", "SVC-", "7K2", "SVC-7K2MX", "7K2MX", "ABC-7K2M", "7K2é", "SVC1" * 30]
 )
 def test_other_texts_are_no_codes(text):

@@ -72,16 +72,6 @@ def test_each_verdict_has_a_sentence_for_staff_and_one_for_the_guest_in_each_lan
     assert "{" not in said.staff + said.guest
 
 
-@pytest.mark.parametrize("result", ["not_yet", "too_late"])
-def test_a_table_after_midnight_is_expected_on_the_day_that_the_guest_was_told(result):
-    guest = a_guest(slot="00:30", starts=24 * 60 + 30)
-
-    said = phrase(Verdict(result, see(guest)), "en")
-
-    for sentence in (said.staff, said.guest):
-        assert "Sunday 22 November at 00:30" in sentence
-
-
 texts = st.text(max_size=20)
 seen = st.builds(
     Seen, texts, texts, st.none() | texts, texts, texts, st.integers(1), st.integers(0), texts

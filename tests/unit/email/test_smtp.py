@@ -1,7 +1,6 @@
 """Sending to mail servers that accept, refuse, hang, or do not speak SMTP."""
 
 import asyncio
-import functools
 import logging
 import time
 
@@ -50,23 +49,6 @@ async def test_what_a_server_refuses_decides_between_giving_up_and_coming_back(
     assert (row.state, row.trouble) == (state, trouble)
     assert handler.envelopes == []
     assert GUEST not in caplog.text
-
-
-async def http(_reader, writer):
-    writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-    await writer.drain()
-
-
-@pytest.mark.parametrize(
-    "server",
-    [http, *(functools.partial(converse, until=stage) for stage in ("greeting", "data", "body"))],
-    ids=["http", "greeting", "data", "body"],
-)
-async def test_a_server_that_ends_mid_way_has_not_taken_the_letter(deliver, server):
-    async with a_server(server) as port:
-        outcome, row, _ = await deliver(port)
-
-    assert (outcome, row.state) == ("failed", "waiting")
 
 
 @pytest.mark.parametrize(
@@ -193,17 +175,3 @@ async def test_the_check_and_the_trial_do_what_a_letter_does(sender, domain):
     assert envelope.mail_from.endswith(f"@{domain}")
     assert envelope.rcpt_tos == ["boss@xn--caf-dma.ma"]
     assert envelope.content.isascii()
-
-
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [({"mail": "550 5.1.8 unknown"}, "sender refused"), ({"sender": "nobody"}, "sender"),
-     ({"sender": "été@riad.example"}, "SMTPUTF8")],
-)  # fmt: skip
-async def test_the_check_finds_a_sender_that_no_letter_could_have(changes, named):
-    async with smtp_server(enable_SMTPUTF8=False) as (port, handler):
-        handler.mail = changes.get("mail", handler.mail)
-        sender = changes.get("sender", "table@riad.example")
-        settings = MailSettings(host="127.0.0.1", port=port, security="none", sender=sender)
-
-        assert named in (await find_trouble(settings, 10) or "")

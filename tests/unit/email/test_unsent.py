@@ -1,8 +1,7 @@
 import pytest
 
 from appliance.alerts import list_alerts
-from appliance.email.worker import EmailWorker, record_email_attempt
-from appliance.reservations.email_queue import Outcome
+from appliance.email.worker import EmailWorker
 from tests.unit.email.mail_servers import Handler, pass_time, settle, smtp_server
 
 MINUTE = 60
@@ -106,23 +105,3 @@ async def test_a_server_that_is_away_is_said_to_be_away(at_port, a_letter, clock
     await email_worker.close()
 
     assert [name for name, _ in conditions()] == ["mail_unreachable"]
-
-
-@pytest.mark.parametrize(
-    ("outcome", "left"),
-    [
-        (Outcome("accepted"), 0),
-        (Outcome("refused", "recipient refused with 550 5.1.1"), 0),
-        (Outcome("refused", "the evening is over"), 1),
-        (Outcome("deferred", "internal error: KeyError"), 1),
-    ],
-)
-async def test_only_a_server_that_spoke_ends_the_condition(
-    environment, a_letter, conditions, outcome, left
-):
-    write = environment.database.write
-    await write(record_email_attempt, await a_letter(), Outcome("unreachable", "no connection"))
-
-    await write(record_email_attempt, await a_letter(), outcome)
-
-    assert len(conditions()) == left

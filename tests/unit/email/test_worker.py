@@ -1,5 +1,4 @@
 import asyncio
-import logging
 
 from appliance.core.errors import Unavailable
 from tests.unit.email.mail_servers import pass_time, settle
@@ -151,41 +150,6 @@ async def test_while_an_outcome_cannot_be_recorded_nothing_is_sent_twice_and_not
 
     assert {letter_row(letter_id).state for letter_id in (first, second)} == {"sent"}
     assert len(mailbox.messages) == 2
-
-
-async def test_our_own_fault_costs_one_step_of_the_ladder_and_tells_no_name(
-    email_worker, a_letter, mailbox, letter_row, clock, caplog
-):
-    mailbox.fault = RuntimeError("cannot write to yasmine@guest.example")
-    letter_id = await a_letter()
-    with caplog.at_level(logging.DEBUG, "appliance"):
-        assert await email_worker.send_now(letter_id) == "failed"
-    assert letter_row(letter_id).trouble == "internal error: RuntimeError"
-    assert "guest.example" not in caplog.text
-    mailbox.fault = None
-    await pass_time(email_worker, clock, MINUTE)
-
-    assert letter_row(letter_id).state == "sent"
-
-
-async def test_what_a_machine_slept_is_taken_off_the_wait_for_the_next_attempt(
-    email_worker, environment, clock, mailbox, a_letter, letter_row
-):
-    mailbox.refuse("deferred")
-    letter_id = await a_letter()
-    await email_worker.send_now(letter_id)
-    await settle(email_worker)
-    mailbox.accept()
-
-    email_worker.wake()
-    await settle(email_worker)
-    assert letter_row(letter_id).state == "waiting"
-    clock.milliseconds += 10 * MINUTE * 1000  # the monotonic clock does not advance
-    assert environment.database.peek(email_worker.job.next_due) <= clock.now()
-    email_worker.wake()
-    await settle(email_worker)
-
-    assert letter_row(letter_id).state == "sent"
 
 
 async def test_closing_lets_the_letter_in_flight_arrive(email_worker, mailbox, a_letter):

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from appliance.jobs import watchdog as life
-from appliance.jobs.watchdog import DiskReserve, sd_notify, watchdog_seconds
+from appliance.jobs.watchdog import DiskReserve
 from tests.waiting import until
 
 STUCK = """
@@ -60,25 +60,6 @@ def test_systemd_hears_no_more_of_a_loop_that_stands_still_and_ends_it_with_its_
 
     assert stuck.returncode == -signal.SIGABRT
     assert "stand_still" in said
-
-
-def test_whoever_was_not_started_by_systemd_tells_nobody(tmp_path, systemd):
-    listening, environ = systemd
-
-    sd_notify({}, "READY=1")
-    sd_notify({"NOTIFY_SOCKET": str(tmp_path / "nobody")}, "READY=1")
-    sd_notify(environ, "STOPPING=1")
-
-    assert listening.recv(100) == b"STOPPING=1"
-
-
-@pytest.mark.parametrize(("of", "seconds"), [(None, 15), ("me", 15), ("other", None)])
-def test_the_watchdog_of_another_process_is_not_ours(of, seconds):
-    pids = {"me": os.getpid(), "other": 1}
-    environ = {"WATCHDOG_PID": str(pids[of])} if of else {}
-
-    assert watchdog_seconds(environ | {"WATCHDOG_USEC": "30000000"}) == seconds
-    assert watchdog_seconds(environ) is None
 
 
 def test_a_reserve_made_on_a_full_disk_grows_when_there_is_space_again(tmp_path):

@@ -179,15 +179,3 @@ async def test_without_room_for_the_vacuum_a_backup_is_made_all_the_same(
 
     assert "live.db cannot be vacuumed. This needs" in caplog.text
     assert await names(box) == []
-
-
-async def test_a_backup_that_is_tried_again_does_not_vacuum_again(nights, tmp_path, monkeypatch):
-    (tmp_path / "backups").rmdir()
-    (tmp_path / "backups").write_text("in the way")
-    vacuums = []
-    monkeypatch.setattr(type(nights._box.live.database), "wipe", lambda _: noted(vacuums, 1))
-
-    for _ in range(2):
-        await nights.do_now()
-
-    assert len(vacuums) == 2  # one of each database

@@ -7,7 +7,7 @@ import pytest
 from appliance.clock import format_instant
 from appliance.jobs.reservation_states import find_next_reminder, stop_reminders
 from appliance.reservations.change import cancel
-from tests.conftest import with_settings
+from tests.conftest import set_rules
 from tests.unit.jobs.keeping import World
 
 NEXT_SATURDAY = date(2026, 11, 28)
@@ -30,7 +30,7 @@ class Guests(World):
         )
 
     def next_due(self):
-        at = self.database.peek(find_next_reminder, 24)
+        at = self.database.peek(find_next_reminder)
         return None if at is None else format_instant(at)
 
 
@@ -122,8 +122,8 @@ async def test_who_wants_no_reminders_gets_none_for_any_reservation(world):
     assert world.reminders() == [other]
 
 
-@pytest.mark.parametrize("settings", [with_settings(mail={"reminder_hours": 0})])
-async def test_with_0_hours_nobody_is_ever_reminded(box, clock, settings):
+async def test_with_0_hours_nobody_is_ever_reminded(box, clock):
+    await set_rules(box.live, reminder_hours=0)
     world = Guests(box.live, clock)
     await world.book()
     await world.start()

@@ -1,24 +1,13 @@
-from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from appliance.clock import format_instant, newest_zone_database, parse_instant
-from appliance.jobs import reservation_states as chores
-from appliance.jobs.reservation_states import find_next_due
+from appliance.clock import format_instant
 from appliance.reservations.change import cancel
 from appliance.reservations.rows import update_reservation
-from appliance.venue.model import Venue, evening_end
 from tests.builders import TONIGHT, table_id
 from tests.unit.jobs.keeping import END_OF_TONIGHT, World
 from tests.unit.rows import events, history
-
-CASABLANCA = newest_zone_database().zone("Africa/Casablanca")
-VENUE = Venue("v", "Riad", "riad", "active", "free", auto_confirm=True, request_expiry_hours=24,
-              currency="MAD", time_zone="Africa/Casablanca", evening_ends_at="06:00",
-              policies=None)  # fmt: skip
 
 
 @pytest.fixture
@@ -107,44 +96,3 @@ async def test_a_box_that_was_off_for_months_catches_up_at_its_start(world):
     assert (await world.get(declined)).status == "declined"
     assert (await world.get(completed)).access_code is None
     assert world.timer.seconds is None
-
-
-async def test_more_than_a_batch_is_done_in_one_go(world, monkeypatch):
-    monkeypatch.setattr("appliance.jobs.reservation_states.BATCH", 3)
-    first = date.fromisoformat(TONIGHT)
-    ids = [await world.enter(date=first + timedelta(days=n)) for n in range(7)]
-    world.clock.set("2026-12-10T12:00:00Z")
-
-    await world.start()
-
-    assert {(await world.get(id_)).status for id_ in ids} == {"completed"}
-    assert await world.database.read(find_next_due) == parse_instant("2026-12-22T06:00:00Z")
-
-
-async def test_a_change_of_the_venues_clock_between_due_and_done_does_not_spin(world):
-    """In the hour that comes twice, the evening is over by one reading and not by the other."""
-    await world.database.write(lambda tx: tx.execute("UPDATE venue SET evening_ends_at = '01:30'"))
-    world.clock.set("2026-09-18T12:00:00Z")
-    id_ = await world.enter(date=date(2026, 9, 19))
-    await world.start()
-
-    await world.pass_until("2026-09-20T12:00:00Z")
-
-    assert (await world.get(id_)).status == "completed"
-    assert world.timer.set_times < 5
-
-
-@settings(max_examples=300, deadline=None)
-@given(
-    milliseconds=st.integers(
-        parse_instant("2018-01-01T00:00:00Z"), parse_instant("2040-01-01T00:00:00Z")
-    ),
-    ends=st.sampled_from(["00:00", "01:30", "02:00", "02:59", "03:00", "06:00", "12:00"]),
-)
-def test_what_is_due_by_one_reckoning_is_done_by_the_other(milliseconds, ends):
-    venue = replace(VENUE, evening_ends_at=ends)
-
-    last = chores.last_ended_evening(milliseconds, venue, CASABLANCA)
-
-    assert evening_end(last, CASABLANCA, ends) <= milliseconds
-    assert evening_end(last + timedelta(days=1), CASABLANCA, ends) > milliseconds

@@ -12,7 +12,6 @@ from appliance.core.errors import (
     TableTaken,
     WrongState,
 )
-from appliance.core.phone_numbers import is_phone
 from appliance.reservations.change import (
     Amendment,
     Correction,
@@ -108,15 +107,6 @@ async def test_a_party_is_marked_late_and_not_late_again(box, clock, booked):
 
 
 TYPED, STORED = "+٢١٢ ٦٠٠ ٠٠٠ ٠٠٩", "+212 600 000 009"
-
-
-@pytest.mark.parametrize(
-    ("phone", "counts"),
-    [(TYPED, True), ("۰۶۰۰۰۰۰۰۰۹", True), ("०६००००००", True), ("０６００００００", True),
-     (STORED, True), ("٠٦٠٠٠", False), ("٠" * 21, False), ("⁶⁶⁶⁶⁶⁶", False), ("6 six", False)],
-)  # fmt: skip
-def test_digits_of_any_script_are_a_number(phone, counts):
-    assert is_phone(phone) is counts
 
 
 async def test_a_number_is_read_with_0_to_9_and_stored_in_e164_beside_it_whoever_writes_it(box):

@@ -3,7 +3,7 @@
 import pytest
 
 from appliance.email.worker import record_email_attempt
-from appliance.reservations.change import accept, cancel, decline
+from appliance.reservations.change import accept, cancel
 from appliance.reservations.create import enter_by_staff, enter_for_guest
 from appliance.reservations.email_queue import (
     EmailQueued,
@@ -82,15 +82,6 @@ async def a_request(box):
     return (await box.live.database.write(enter_for_guest, booking)).id
 
 
-@pytest.mark.parametrize(("answer", "kind"), [(accept, "accepted"), (decline, "declined")])
-async def test_the_answer_to_a_request_is_told_in_the_guests_language(box, answer, kind):
-    id_ = await a_request(box)
-
-    await box.live.database.write(answer, id_, actor="staff:1")
-
-    assert letters(box) == [(kind, EMAIL, "ar")]
-
-
 @pytest.mark.parametrize(("complete", "kind"), [(True, "confirmation"), (False, "payment_due")])
 async def test_a_payment_confirms_or_leaves_something_due(box, complete, kind):
     write = box.live.database.write
@@ -126,15 +117,6 @@ async def test_a_partner_that_writes_itself_is_left_to_it(box):
     await write(cancel, id_, actor="staff:1")
 
     assert letters(box) == []
-
-
-async def test_letters_of_the_test_environment_are_kept(box):
-    write = box.test.database.write
-    id_ = (await write(enter_by_staff, a_booking(customer_email=EMAIL), actor="s")).id
-
-    await write(email_guest, id_, "reminder")
-
-    assert box.test.database.peek(lambda tx: tx.value("SELECT state FROM email")) == "kept"
 
 
 async def test_the_same_news_twice_at_once_is_one_letter(box):

@@ -67,15 +67,6 @@ async def test_what_staff_write_down_is_confirmed_at_once(box: Box, mode: str):
     assert events(box) == []
 
 
-@pytest.mark.parametrize("options", [{"vip": True}, {"notify": True}])
-async def test_a_form_of_staff_with_another_option_says_so(box, options):
-    booking = a_booking(idempotency_key="form")
-    await box.live.database.write(enter_by_staff, booking, actor="staff:x")
-
-    with pytest.raises(FormUsed):
-        await box.live.database.write(enter_by_staff, booking, actor="staff:x", **options)
-
-
 @pytest.fixture
 def clock(clock):
     clock.set("2026-11-21T12:00:00Z")
@@ -102,14 +93,6 @@ async def test_the_house_fills_its_tables_and_then_refuses(box):
         await box.live.database.write(book, wishes[5])
 
     assert [one.table_id for one in made] == [table_id(f"T{n}") for n in range(1, 6)]
-
-
-async def test_of_equal_tables_the_one_with_the_least_to_spend_is_taken(box):
-    await execute(box, "UPDATE venue_table SET minimum_spend = 100 WHERE number = 'T3'")
-
-    made = await box.live.database.write(book, a_wish(table_id=ANY_TABLE))
-
-    assert made.table_id == table_id("T3")
 
 
 @pytest.mark.parametrize(

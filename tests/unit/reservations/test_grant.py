@@ -89,23 +89,6 @@ async def test_refusals_come_in_the_decided_order_and_leave_no_trace(box: Box):
     assert read(box, counts) == [(2, 2)]
 
 
-@pytest.mark.parametrize(
-    ("status", "blocks"),
-    [
-        ("confirmed", True), ("completed", True), ("requested", True), ("pending", True),
-        ("partial", True), ("cancelled", False), ("declined", False),
-    ],
-)  # fmt: skip
-async def test_each_state_blocks_its_table_or_frees_it(box: Box, status: str, blocks: bool):
-    await box.live.database.write(add_reservation, status=status)
-
-    if blocks:
-        with pytest.raises(TableTaken):
-            await box.live.database.write(grant_it)
-    else:
-        await box.live.database.write(grant_it)
-
-
 async def test_when_every_code_that_is_drawn_is_in_use_the_answer_is_unavailable(
     tmp_path, clock: StoppedClock, settings: Settings
 ):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from appliance.core.errors import ChangedMeanwhile, NotFound, OfferOver, SignInLater
+from appliance.core.errors import ChangedMeanwhile, OfferOver, SignInLater
 from appliance.staff.accounts import create_staff, disable_staff
 from appliance.staff.audit_log import list_audit_entries
 from appliance.staff.model import set_password
@@ -173,17 +173,3 @@ async def test_a_sign_in_under_way_ends_with_what_it_stands_on(house, what):
         await house.do(remove_two_factor, house.id)
 
     assert await house.give(form, house.code()) is NoSession.OVER
-
-
-async def test_what_is_removed_leaves_no_trace_but_in_the_log(house):
-    await house.add()
-
-    assert await house.do(remove_two_factor, house.id) is True
-
-    assert await house.do(remove_two_factor, house.id) is False
-    assert (await house.noted()).count("second_step_removed") == 1
-    for table in ("two_factor", "staff_spent_step", "staff_recovery_code", "staff_asked_code"):
-        sql = f"SELECT count(*) FROM {table}"  # noqa: S608 - named above
-        assert await house.live.database.read(lambda tx, sql=sql: tx.value(sql)) == 0
-    with pytest.raises(NotFound):
-        await house.do(remove_two_factor, "nobody")

@@ -3,24 +3,20 @@
 import re
 from datetime import UTC, date, datetime, timedelta
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from appliance.clock import newest_zone_database, parse_instant
 from appliance.venue.model import (
     Slot,
-    day_of_week,
     evening_end,
     find_slot,
     instant,
     interval,
-    is_slot,
     link_expiry,
     may_be_booked,
     minutes,
     overlap,
-    parse_date,
     tonight,
 )
 
@@ -65,12 +61,6 @@ def test_an_interval_holds_the_minutes_of_its_slot_and_no_other(slot: Slot, ends
     assert set(range(starts, ends)) == minutes_held(slot, ends_at)
 
 
-def test_the_days_of_the_week_count_from_sunday_to_saturday():
-    sunday = date(2026, 11, 22)
-
-    assert [day_of_week(sunday + timedelta(days=n)) for n in range(7)] == [0, 1, 2, 3, 4, 5, 6]
-
-
 def test_a_slot_is_found_by_its_start_on_its_own_days_alone():
     dinner = Slot("a", "Dîner", "19:30", "22:00", (5, 6))
     brunch = Slot("b", "Brunch", "12:00", "15:00", (0,))
@@ -80,38 +70,6 @@ def test_a_slot_is_found_by_its_start_on_its_own_days_alone():
     assert find_slot([dinner, brunch], "12:00", sunday) is brunch
     assert find_slot([dinner, brunch], "12:00", saturday) is None
     assert find_slot([dinner, brunch], "20:00", saturday) is None
-
-
-@given(st.dates())
-def test_every_date_is_read_as_it_is_written(day: date):
-    assert parse_date(day.isoformat()) == day
-
-
-@given(st.text() | st.from_regex(r"[0-9]{3,5}.?[0-9]{1,3}.?[0-9]{1,3}") | st.none() | st.integers())
-@example("2026-02-29")
-@example("20261121")
-@example("2026-W47-6")
-@example(" 2026-11-21")
-@example("2026-11-21\n")
-@example("٢٠٢٦-١١-٢١")
-def test_what_is_not_written_as_a_date_is_none(text: object):
-    found = parse_date(text)
-
-    assert found is None or found.isoformat() == text
-
-
-def test_exactly_the_minutes_of_a_day_are_slots():
-    real = {f"{hour:02d}:{minute:02d}" for hour in range(24) for minute in range(60)}
-    tried = [f"{hour:02d}:{minute:02d}" for hour in range(100) for minute in range(100)]
-
-    assert {text for text in tried if is_slot(text)} == real
-
-
-@pytest.mark.parametrize(
-    "text", ["7:30", "19:3", "19h30", "19:30 ", "19:30\n", "١٩:٣٠", "", 1930, None]
-)
-def test_other_texts_are_no_slots(text: object):
-    assert not is_slot(text)
 
 
 @given(INSTANTS, ENDS)

@@ -1,5 +1,3 @@
-from importlib import resources
-
 import pytest
 
 from appliance.clock import newest_zone_database
@@ -34,14 +32,6 @@ def test_an_empty_address_map_or_phone_is_none():
     venue = parse(HEAD + 'address = " "\nmap_url = ""\nphone = ""\n' + TABLE)
 
     assert (venue.address, venue.map_url, venue.phone) == (None, None, None)
-
-
-def test_the_file_of_the_demo_is_a_good_one():
-    venue = parse((resources.files("web") / "demo_venue.toml").read_text("utf-8"))
-
-    assert 8 <= len(venue.tables) <= 12
-    assert 2 <= len(venue.slots) <= 3
-    assert venue.policies is not None
 
 
 def test_a_slot_may_run_into_the_next_day_on_which_no_other_slot_begins_before_it_ends():

@@ -7,8 +7,7 @@ import {
   onEachPage, preventDoubleSubmit, sendFormsInPlace, showNetworkErrors,
 } from "./portal/forms";
 import {
-  closeMenus, copyOnClick, keepChosenTable, labelDates, reloadSentForms, removeSecrets,
-  showFlashOnce, waitForRestart,
+  closeMenus, copyOnClick, keepChosenTable, labelDates, reloadSentForms, removeSecrets, showFlashOnce,
 } from "./portal/page";
 import { dragTables } from "./portal/table_order";
 import { followBoard } from "./portal/tonight";
@@ -24,7 +23,6 @@ keepDrafts();
 followDrawer();
 removeSecrets();
 keepChosenTable();
-onEachPage(waitForRestart);
 sendFormsInPlace();
 reloadSentForms();
 labelDates();

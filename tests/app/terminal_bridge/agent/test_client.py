@@ -22,7 +22,6 @@ from terminal_bridge.agent.client import (
     Refused,
     load_identity,
     parse_box,
-    parse_pin,
 )
 from terminal_bridge.agent.run import _identify
 
@@ -148,18 +147,6 @@ def test_the_address_is_the_box_alone_and_no_link_to_one_of_its_pages():
             parse_box("https://192.168.1.20:8443" + page)
 
 
-def test_a_fingerprint_may_be_written_as_other_programs_print_it():
-    for text in (
-        "ab" * 32,
-        "AB:" * 31 + "AB",
-        "sha256:" + "ab" * 32,
-        " SHA256:" + "AB:" * 31 + "ab",
-    ):
-        assert parse_pin(text) == "ab" * 32
-    with pytest.raises(OperatorError, match="venuebox doctor"):
-        parse_pin("ab")
-
-
 async def test_a_pairing_that_fails_says_what_to_do(tmp_path):
     async def refuse(_request):
         sentences = {"error": "Utilisez https.", "error_en": "Use https."}
@@ -176,17 +163,6 @@ async def test_a_pairing_that_fails_says_what_to_do(tmp_path):
         ):
             with pytest.raises(OperatorError, match=sentence):
                 await _identify(told(box=address, pair="12345678"), tmp_path)
-
-
-async def test_the_authority_replaces_a_fingerprint_and_the_other_way_round(tmp_path):
-    Identity("https://box.example", pin="ab" * 32, token="term_x").save(tmp_path)
-    (tmp_path / "ca.pem").write_text("authority")
-
-    by_authority = await _identify(told(ca=str(tmp_path / "ca.pem")), tmp_path)
-    assert (by_authority.ca, by_authority.pin) == ("authority", "")
-
-    by_fingerprint = await _identify(told(pin="cd" * 32), tmp_path)
-    assert (by_fingerprint.ca, by_fingerprint.pin) == ("", "cd" * 32)
 
 
 async def test_a_pairing_that_fails_keeps_the_previous_one_with_its_address(tmp_path):

@@ -137,13 +137,3 @@ async def test_a_bridge_that_was_revoked_lets_nobody_in_and_forgets_the_guests(b
     bridge.client.is_cut = True
     await bridge.restart()
     assert (await bridge.desk(text)).colour == "amber"
-
-
-async def test_a_restarted_bridge_logs_once_that_its_box_is_out_of_reach(bridge, caplog):
-    bridge.client.is_cut = True
-    await bridge.restart()
-
-    assert not await bridge.reach()
-    assert not await bridge.reach()
-
-    assert [record.levelname for record in caplog.records] == ["WARNING"]

@@ -3,12 +3,10 @@
 import base64
 import json
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from msgspec import structs
 
 from appliance.clock import parse_instant
 from terminal_bridge.agent.client import Identity
@@ -124,24 +122,6 @@ async def test_on_tonights_list_a_code_is_somebodys_nobodys_or_one_of_two(door, 
         "checked_in", "ambiguous", "unknown_code", "unknown_code",
     ]  # fmt: skip
     assert results(found, "4006381333931", "http://elsewhere.example/x1") == ["unknown_code"] * 2
-
-
-async def test_a_name_is_for_the_box_and_no_red_light(door, known):
-    await door.guest(customer_name="Sara Ben Ali")
-    for typed in ("ali", "Sara", "Ben Ali", "Émile", "فاطمة", "Omar"):
-        found = decide_offline(typed, await known())
-
-        assert (found.result, found.answer.colour, found.admitted) == ("needs_box", "amber", 0)
-
-
-async def test_on_the_list_of_last_evening_no_code_is_told(door, known):
-    await door.guest(access_code="SVC-7K2M")
-    snapshot = (await known()).snapshot
-    yesterday = snapshot.evening - timedelta(days=1)
-    passes = tuple(structs.replace(one, date=yesterday.isoformat()) for one in snapshot.passes)
-    old = await known(snapshot=replace(snapshot, evening=yesterday, passes=passes))
-
-    assert results(old, "7K2M", "SVC-XXXX", "22X4") == ["needs_box"] * 3
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The line reader, a line in and a line out; last, in a box that is really served."""
 
 import asyncio
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -10,7 +10,7 @@ from appliance.core.scanner_settings import ReaderSettings
 from appliance.door.terminals import issue_terminal
 from terminal_bridge.scanners import tcp
 from terminal_bridge.scanners.scanner import Answer, Watch, line_of
-from terminal_bridge.scanners.tcp import MOST_CONNECTIONS, TcpReader
+from terminal_bridge.scanners.tcp import TcpReader
 from tests.app.terminal_bridge.scanners.conftest import reading
 from tests.journeys.box_process import BoxProcess, found_box
 from tests.journeys.partner_side import calling as calling_box
@@ -169,40 +169,6 @@ async def test_who_says_nothing_is_shown_out(port, monkeypatch):
     monkeypatch.setattr(tcp, "IDLE_SECONDS", 0.5)
     async with serving(port), calling(port) as (idle, _):
         assert await answer_of(idle.read()) == b""
-
-
-async def test_a_newcomer_takes_the_place_of_whoever_was_silent_longest(port):
-    async with serving(port), AsyncExitStack() as held:
-        lines = [await held.enter_async_context(calling(port)) for _ in range(MOST_CONNECTIONS)]
-        for line in (*lines[1:], lines[0]):
-            assert (await say(line, "x1234\n")).startswith("GREEN")
-
-        async with calling(port) as newcomer:
-            assert (await say(newcomer, "x1234\n")).startswith("GREEN")
-
-            assert [await say(line, "x1235\n") for line in lines].count("") == 1
-            assert lines[1][0].at_eof()
-
-
-async def test_nobody_is_shown_out_whose_code_is_being_decided(port):
-    asked, decided = asyncio.Semaphore(0), asyncio.Event()
-
-    async def slow(code):
-        asked.release()
-        await decided.wait()
-        return await green(code)
-
-    async with serving(port, slow), AsyncExitStack() as held:
-        lines = [await held.enter_async_context(calling(port)) for _ in range(MOST_CONNECTIONS)]
-        for line in lines:
-            line[1].write(b"x1234\n")
-            await asked.acquire()
-
-        async with calling(port) as (newcomer, _):
-            assert (await answer_of(newcomer.readline())).startswith(b"GREY error")
-        decided.set()
-
-        assert all([(await line[0].readline()).startswith(b"GREEN") for line in lines])
 
 
 def test_a_line_keeps_its_fields_apart():

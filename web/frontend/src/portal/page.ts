@@ -2,8 +2,6 @@
 
 import { onEachPage } from "./forms";
 
-const RESTART_POLL_MS = 1000;
-
 /** Close an open menu (`<details class="me">`) on Escape or a click elsewhere. */
 export function closeMenus(): void {
   const close = (except: Node | null): void => {
@@ -67,28 +65,6 @@ export function reloadSentForms(): void {
     const isSent = wasSent || document.querySelector("form[data-sent]") !== null;
     if (persisted && isSent) location.replace(location.href);
   });
-}
-
-/** On the page that is shown during a restart, follow the link as soon as the box has restarted. */
-export function waitForRestart(root: ParentNode): void {
-  const link = root.querySelector<HTMLAnchorElement>("a[data-goes-on]");
-  if (link) window.setTimeout(() => void followOnceRestarted(link), RESTART_POLL_MS);
-}
-
-async function followOnceRestarted(link: HTMLAnchorElement): Promise<void> {
-  if (await hasRestarted(link.pathname)) window.location.replace(link.href);
-  else window.setTimeout(() => void followOnceRestarted(link), RESTART_POLL_MS);
-}
-
-/** Whether the box has restarted. Until then, the page at `path` has a restart button. */
-async function hasRestarted(path: string): Promise<boolean> {
-  try {
-    const answer = await fetch(path, { cache: "no-store" });
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    return answer.ok && page.querySelector("form[action$='/box/restart']") === null;
-  } catch {
-    return false;
-  }
 }
 
 /** Keep the chosen table while the list of free tables is loaded again. */

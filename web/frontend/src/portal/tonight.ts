@@ -5,6 +5,7 @@ import { containsNumber } from "../shared/phone_numbers";
 import { matches } from "../shared/text_folding";
 import { refreshDrawer, reopenAfterReload } from "./drawer";
 import { followDrag } from "./drag";
+import { followNews, showNews } from "./news";
 import { followLate, LATE_CHANGED, showsLateOnly } from "./late";
 import { whenNothingUnsaved } from "./unsaved_input";
 import { ask } from "./waiting";
@@ -127,10 +128,10 @@ class LiveBoard {
     }
     if (!answer.ok) return;
     const fresh = new DOMParser().parseFromString(text, "text/html");
-    const parts = fresh.querySelectorAll<HTMLElement>("#totals, #waiting");
+    const parts = fresh.querySelectorAll<HTMLElement>("#totals, #waiting, #news");
     for (const part of parts) this.replacePart(part);
     for (const table of tables) this.replaceRow(`t-${table}`, fresh);
-    countInTitle(Number(document.getElementById("waiting")?.dataset["requests"] ?? 0));
+    showNews();
     highlightMatches();
   }
 
@@ -158,12 +159,6 @@ class LiveBoard {
     part.classList.add("fresh");
     if (focused) part.querySelector<HTMLElement>(`[data-reservation="${focused}"]`)?.focus();
   }
-}
-
-/** Show the number of open requests in the tab's title, such as `(2) Tonight`. */
-function countInTitle(requests: number): void {
-  const title = document.title.replace(/^\(\d+\) /, "");
-  document.title = requests > 0 ? `(${requests}) ${title}` : title;
 }
 
 /** Highlight the parties that match the search, and dim the others. */
