@@ -2,8 +2,8 @@
 
 `boxes`: 200 boxes without HTTP, 50 in a process, fill one PostgreSQL on a Unix socket, each with
 some changes a second: changes a second, lag, and processor of the server for each change.
-`bookings`: a real box books at a steady rate without a mirror, with one, and with one whose server
-hangs, in turn: its processor for each booking, and how long a booking takes.
+`bookings`: three real boxes book at a steady rate: without a mirror, with one, and with one whose
+server hangs: its processor for each booking, and how long a booking takes.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import aiohttp
@@ -84,35 +85,39 @@ def _fill(options: argparse.Namespace) -> int:
     return 0
 
 
-BOOKINGS, RATE, WARM = 1500, 50.0, 100
+BOOKINGS, RATE, WARM = 900, 30.0, 100
+KINDS = ("without", "with", "hanging")
 
 
 async def _bookings(rounds: int) -> int:
-    server = Postgres().start()
-    url = server.create()
-    seen: dict[str, list[tuple[float, float, float]]] = {}
+    """Run three boxes at once, so that whatever else the machine does slows down all of them."""
+    servers = {kind: Postgres().start() for kind in KINDS[1:]}
+    urls = {kind: server.create() for kind, server in servers.items()}
+    seen: dict[str, list[tuple[float, float, float]]] = {kind: [] for kind in KINDS}
     for number in range(rounds):
-        for what in ("without", "with", "hanging"):
-            with tempfile.TemporaryDirectory(prefix="venuebox-mirror-") as name:
-                folder = Path(name)
+        with tempfile.TemporaryDirectory(prefix="venuebox-mirror-") as name, ExitStack() as stack:
+            boxes, keys = {}, {}
+            for kind in KINDS:
+                folder = Path(name) / kind
+                folder.mkdir()
                 founded = found_box(folder, 150)
-                more = {} if what == "without" else {"VENUEBOX_MIRROR_URL": url}
+                more = {"VENUEBOX_MIRROR_URL": urls[kind]} if kind in urls else {}
                 box = BoxProcess(founded.data, log=folder / "log", settings=more)
-                with box:
-                    await asyncio.sleep(3)
-                    if what == "hanging":
-                        server.hang()
-                    try:
-                        found = await _book(box, founded.keys["live"])
-                    finally:
-                        server.wake()
-            seen.setdefault(what, []).append(found)
-            print(f"round {number + 1} {what:8} {found[0]:.0f} µs of processor for each booking, "
-                  f"median {found[1]:.1f} ms, p99 {found[2]:.1f} ms", flush=True)  # fmt: skip
-    server.stop()
-    for what, rows in seen.items():
+                boxes[kind], keys[kind] = stack.enter_context(box), founded.keys["live"]
+            await asyncio.sleep(5)
+            servers["hanging"].hang()
+            stack.callback(servers["hanging"].wake)
+            books = (_book(boxes[kind], keys[kind]) for kind in KINDS)
+            found = dict(zip(KINDS, await asyncio.gather(*books), strict=True))
+        for kind, (cpu, median, p99) in found.items():
+            seen[kind].append((cpu / found["without"][0], median, p99))
+            print(f"round {number + 1} {kind:8} {cpu:.0f} µs of processor for each booking, "
+                  f"median {median:.1f} ms, p99 {p99:.1f} ms", flush=True)  # fmt: skip
+    for server in servers.values():
+        server.stop()
+    for kind, rows in seen.items():
         cpu, median, p99 = (statistics.median(column) for column in zip(*rows, strict=True))
-        print(f"{what:8} {cpu:.0f} µs, median {median:.1f} ms, p99 {p99:.1f} ms (medians)")
+        print(f"{kind:8} {cpu:.2f} ×, median {median:.1f} ms, p99 {p99:.1f} ms (medians of rounds)")
     return 0
 
 
@@ -120,9 +125,9 @@ async def _book(box: BoxProcess, key: str) -> tuple[float, float, float]:
     """Return processor per booking in µs, and the median and p99 of a booking in ms."""
     headers = {"Authorization": f"Bearer {key}"}
     async with aiohttp.ClientSession(box.address, headers=headers) as session:
-        async with session.get("/v1/tables") as answer:
+        async with session.get("/v1/venue") as answer:
             found = await answer.json()
-        tables = [table["id"] for table in found.get("tables", found.get("data", []))]
+        tables = [table["id"] for table in found["tables"]]
         took: list[float] = []
 
         async def book(number: int) -> None:

@@ -298,7 +298,7 @@ def purpose(handler: Any) -> str:
 
 def describe_metrics(box: Box) -> str:
     rows = []
-    for metric in collect(box, {each.name: {} for each in box.environments}, 0):
+    for metric in collect(box, {each.name: {} for each in box.environments}, 0, []):
         labels = ", ".join(code(label) for label in metric.labels)
         rows.append((code(metric.name), metric.kind, labels, plain(sentence(metric.meaning))))
     return page(

@@ -20,7 +20,7 @@ LAYERS = (
     {"appliance", "appliance.core"},
     {"appliance.clock", "appliance.logs"},
     {"appliance.database", "appliance.scheduler"},
-    {"appliance.alerts", "appliance.program", "appliance.release", "appliance.relay"},
+    {"appliance.program", "appliance.release", "appliance.relay"},
     {"appliance.outbox"},
     {"appliance.staff"},
     {"appliance.venue"},

@@ -2,11 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 
 from aiohttp import web
 
 from appliance.box import Box, heartbeat_job
 from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import Unavailable
+from appliance.doctor.observations import forget_observations
 from appliance.doctor.outside import OutsideWatch
 from appliance.email.worker import EmailWorker
 from appliance.environment import own_version
@@ -40,9 +43,9 @@ from web.guest.responses import make_guest_limits
 from web.listeners import renewal
 from web.live_stream import stream_changes
 from web.middleware import SECURE, Services, add_checks, in_environment, with_key
-from web.monitoring import Health, Metrics, ProxyWatch
+from web.monitoring import EXAMINER, OUTSIDE, Examiner, Health, Metrics, ProxyWatch
 from web.portal.box import SAVING
-from web.portal.box_jobs import BACKING_UP, EXAMINER, OUTSIDE, BackingUp, Examiner
+from web.portal.box_jobs import BACKING_UP, BackingUp
 from web.portal.cookies import BOX
 from web.portal.forms import ONCE, Once
 from web.portal.guard import PASSWORDS, Passwords, guarded
@@ -86,7 +89,8 @@ def build_application(
     app[SEARCH_PHONES] = RateLimit(box.clock, _PHONES_PER_MINUTE)
     app[CERTIFICATES] = certificates
     app[BOX] = box
-    app[EXAMINER] = Examiner()
+    app[OUTSIDE] = OutsideWatch(box.live)
+    app[EXAMINER] = Examiner(box, app[OUTSIDE])
     app[BACKING_UP] = BackingUp()
     app.on_cleanup.extend((app[EXAMINER].close, app[BACKING_UP].close))
     app[DOOR_PAGES] = {}
@@ -96,7 +100,6 @@ def build_application(
     prepare_pages(app)
     make_guest_limits(app, box)
     app.on_shutdown.append(end_feeds)
-    app[OUTSIDE] = OutsideWatch(box.live)
     app[RELEASES] = ReleaseWatch(box.settings.update.url, own_version())
     sandbox = Sandbox(box.test, box.clock, box.tokens)
     app.cleanup_ctx.append(sandbox.running)
@@ -204,7 +207,7 @@ def _background(
             jobs.append(Acme(box.live, certificates).job)
     if directory is not None:
         night = NightlyWork(box, retentions)
-        jobs += (*night.jobs, FrequentBackups(box, night.busy).job)
+        jobs += (night.job, FrequentBackups(box, night.busy).job)
         jobs.append(BackupCopies(box).job)
 
     async def run(app: web.Application) -> AsyncIterator[None]:
@@ -214,10 +217,14 @@ def _background(
             await erasure.start()
             await services.dispatcher.start()
             await services.email_worker.start()
+        with suppress(Unavailable):
+            await box.live.database.write(forget_observations)
         mirror = await start_mirror(box.live.database, box.settings.mirror)
-        scheduler.start(*jobs, *mirror, app[OUTSIDE].job)
+        scheduler.start(*jobs, *mirror, app[OUTSIDE].job, app[EXAMINER].job)
         yield
         await scheduler.close()
+        with suppress(Unavailable):
+            await box.live.database.write(forget_observations)
         # Close in parallel, because each may wait for a remote server and the box must stop within
         # 10 s.
         await asyncio.gather(

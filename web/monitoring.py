@@ -1,4 +1,4 @@
-"""`GET /health`, `GET /metrics`, and alerts about misconfigured reverse proxies.
+"""`GET /health`, `GET /metrics`, and observations of misconfigured reverse proxies.
 
 `/health` is for watchdogs, proxies and `venuebox doctor`. It returns no version, path or count
 (docs/security.md, S29).
@@ -6,9 +6,9 @@
 
 import asyncio
 import json
+import logging
 import shutil
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hmac import compare_digest
 from pathlib import Path
@@ -16,16 +16,18 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from appliance.alerts import drop_alerts, set_alert
 from appliance.backup.catalogue import read_record
 from appliance.box import Box, find_heartbeat, write_heartbeat
-from appliance.core.errors import NotFound, Unavailable
+from appliance.core.errors import NotFound, OperatorError, Unavailable
 from appliance.core.network import is_public
-from appliance.core.settings import Settings
+from appliance.core.settings import Settings, read_settings
 from appliance.database.connection import Reader
-from appliance.doctor.check import NGINX
+from appliance.doctor.check import NGINX, Check, CheckContext, Machine
+from appliance.doctor.observations import PROXY_SILENT, PROXY_UNKNOWN, observe
+from appliance.doctor.outside import OutsideWatch
 from appliance.environment import Environment
 from appliance.http.request import address_of, answer, is_loopback, is_trusted, networks_of
+from appliance.scheduler import Job
 from web.middleware import REQUESTS, SECURE, requested_name
 from web.portal.guard import find_living_session
 
@@ -81,6 +83,99 @@ class Health:
             raise Unavailable
 
 
+log = logging.getLogger(__name__)
+
+# How many seconds a page waits for the checks. If they take longer, their results appear after the
+# page is reloaded.
+_PAGE_SECONDS = 8.0
+_EXAMINE_EVERY_MS = 5 * 60_000
+_CURRENT_MS = 60_000
+
+Findings = tuple[list[Check], int]
+"""The results of the checks and the time when they ran (ms since 1970)."""
+
+
+class Examiner:
+    """Runs the checks of `venuebox doctor` every 5 minutes, and logs each change.
+
+    The portal and `/metrics` show the latest results.
+    """
+
+    def __init__(self, box: Box, outside: OutsideWatch) -> None:
+        self._box, self._outside = box, outside
+        self._task: asyncio.Task[Findings] | None = None
+        self.latest: Findings | None = None
+        self.job = Job("checks", box.live.database, self._next_due, self._look_again)
+
+    @property
+    def checks(self) -> list[Check]:
+        """The latest results, or an empty list before the first ones."""
+        return self.latest[0] if self.latest is not None else []
+
+    async def look(self, *, again: bool) -> Findings | None:
+        """Return results of the last minute, or new ones, or None if they take longer than 8 s.
+
+        If `again` is true, run the checks in any case, and read the databases from end to end.
+        """
+        now, latest = self._box.clock.now(), self.latest
+        if latest is not None and not again and 0 <= now - latest[1] < _CURRENT_MS:
+            return latest
+        if again and self._task is not None:  # what runs may have looked before the change
+            await asyncio.wait({self._task}, timeout=_PAGE_SECONDS)
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._examine(deep=again))
+        done, _ = await asyncio.wait({self._task}, timeout=_PAGE_SECONDS)
+        return self.latest if done else None
+
+    async def close(self, _app: web.Application) -> None:
+        """Wait up to 8 s for running checks, because they use the databases."""
+        if self._task is not None:
+            await asyncio.wait({self._task}, timeout=_PAGE_SECONDS)
+
+    def _next_due(self, reader: Reader) -> int:
+        if self.latest is None or self.latest[1] > reader.now:
+            return 0
+        return self.latest[1] + _EXAMINE_EVERY_MS
+
+    async def _look_again(self) -> None:
+        await self.look(again=False)
+
+    async def _examine(self, *, deep: bool) -> Findings:
+        before = {check.name: check.status for check in self.checks}
+        outside = self._outside.latest if self._outside.url else None
+        found = await asyncio.to_thread(_run_checks, self._box, outside, deep=deep)
+        self.latest = found, self._box.clock.now()
+        for check in found:
+            if check.status != before.get(check.name, "ok"):
+                level = logging.INFO if check.status == "ok" else logging.WARNING
+                log.log(level, "checks: %s is %s", check.name, check.status)
+        return self.latest
+
+
+EXAMINER = web.AppKey("examiner", Examiner)
+OUTSIDE = web.AppKey("outside", OutsideWatch)
+
+
+def _run_checks(box: Box, outside: Check | None, *, deep: bool) -> list[Check]:
+    # Imported here because it loads the mail client, which would delay the start of the box.
+    from appliance.doctor.checks import examine  # noqa: PLC0415
+
+    directory = box.directory
+    settings: Settings | str = box.settings
+    try:
+        read_settings(directory.settings_file, {})
+    except OperatorError as failure:  # the box would not start again with this file
+        settings = str(failure)
+    machine = Machine(is_synchronised=box.clock.synchronised)
+    clock = box.clock.machine
+    return examine(
+        CheckContext(
+            directory, settings, clock, box.zones, outside=outside or False, deep=deep,
+            machine=machine,
+        )
+    )  # fmt: skip
+
+
 # One database's counts, by metric name. Some metrics have a count for each value of a label.
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 Counts = Mapping[str, int | Mapping[str, int]]
@@ -114,7 +209,6 @@ def count_rows(reader: Reader, scans: ScanTotals) -> Counts:
         "reservations": dict(
             reader.rows("SELECT status, count(*) FROM reservation GROUP BY status")
         ),
-        "conditions": int(reader.value("SELECT count(*) FROM condition")),
     }
 
 
@@ -137,7 +231,9 @@ class Metrics:
             each.name: await each.database.read(count_rows, self._scan_totals[each.name])
             for each in self._box.environments
         }
-        metrics = collect(self._box, counts, request.app[REQUESTS].total)
+        metrics = collect(
+            self._box, counts, request.app[REQUESTS].total, request.app[EXAMINER].checks
+        )
         lines = await asyncio.to_thread(lambda: [line for each in metrics for line in each.lines()])
         body = "\n".join([*lines, ""])
         return web.Response(body=body, headers={"Content-Type": _CONTENT_TYPE})
@@ -178,8 +274,15 @@ class Metric:
             yield f"{self.name}{f'{{{pairs}}}' if pairs else ''} {float(value)}"
 
 
-def collect(box: Box, counts: Mapping[str, Counts], requests: int) -> Iterator[Metric]:
+def collect(
+    box: Box, counts: Mapping[str, Counts], requests: int, checks: Sequence[Check]
+) -> Iterator[Metric]:
     """Yield every metric. `requests` counts the requests since the start."""
+    meaning = "results of the checks of `venuebox doctor`: 0 ok, 1 warning, 2 failure"
+    states: dict[tuple[str, ...], float] = {
+        (check.name,): ("ok", "warn", "fail").index(check.status) for check in checks
+    }
+    yield Metric("venuebox_check", "gauge", meaning, ("check",), states)
     yield Metric("venuebox_requests_total", "counter", "requests since the start", (),
                  {(): requests})  # fmt: skip
     backed_up = read_record(box.live.database.path.parent).at
@@ -210,7 +313,6 @@ def collect(box: Box, counts: Mapping[str, Counts], requests: int) -> Iterator[M
         ("deliveries", "webhook deliveries", "state"),
         ("scans", "decided scans", "result"),
         ("reservations", "reservations", "status"),
-        ("conditions", "active alerts"),
     ):
         values: dict[tuple[str, ...], float] = {}
         for environment, of in found.items():
@@ -226,15 +328,13 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-PROXY_UNKNOWN = "proxy_unknown"
-PROXY_SILENT = "proxy_says_nothing"
 _FORWARDED_HEADERS = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Real-IP")
 _ADDRESSES_MAX = 5
 _MINUTE = 60.0
 
 
 class ProxyWatch:
-    """Detects misconfigured proxies. Writes at most one alert per minute for each address.
+    """Detects misconfigured proxies. Writes at most once per minute for each address.
 
     A proxy is misconfigured if it is not listed in `server.trusted_proxies`, or if it does not send
     both the client's address and the scheme. The box may then count all callers behind the proxy as
@@ -245,7 +345,7 @@ class ProxyWatch:
     def __init__(self, box: Box) -> None:
         self._database = box.live.database
         self._clock = box.clock
-        # (alert, address) -> (is active, monotonic time of its last change)
+        # (observation, address) -> (is active, monotonic time of its last change)
         self._known: dict[tuple[str, str], tuple[bool, float]] = {}
         self._writing: set[asyncio.Task[None]] = set()
         self._read(box.settings)
@@ -263,12 +363,7 @@ class ProxyWatch:
         app.cleanup_ctx.append(self._run)
 
     async def _run(self, _app: web.Application) -> AsyncIterator[None]:
-        """Delete the alerts of the previous run, because the settings may have changed since.
-
-        At the end, wait for the pending writes.
-        """
-        with suppress(Unavailable):
-            await self._database.write(drop_alerts, {PROXY_UNKNOWN, PROXY_SILENT})
+        """At the end, wait for the pending writes."""
         yield
         await asyncio.gather(*self._writing)
 
@@ -295,7 +390,7 @@ class ProxyWatch:
                 self._note(PROXY_UNKNOWN, remote, line)
 
     def _note(self, name: str, address: str, detail: str) -> None:
-        """Store the alert, or delete it if `detail` is empty."""
+        """Store the observation, or delete it if `detail` is empty."""
         key, now, is_active = (name, address), self._clock.monotonic(), bool(detail)
         was_active, since = self._known.get(key, (False, -_MINUTE))
         is_over_limit = key not in self._known and len(self._known) >= _ADDRESSES_MAX
@@ -309,6 +404,6 @@ class ProxyWatch:
     async def _write(self, key: tuple[str, str], detail: str) -> None:
         name, address = key
         try:
-            await self._database.write(set_alert, name, detail, address)
+            await self._database.write(observe, name, detail, address)
         except Unavailable:  # a later request retries, after a minute at the earliest
             self._known[key] = not detail, self._known[key][1]

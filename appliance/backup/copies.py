@@ -120,7 +120,7 @@ class Copier:
         return record if record.target == target else CopyRecord(target)
 
     def _remember(self, record: CopyRecord) -> None:
-        with contextlib.suppress(OSError):  # ignore a full disk, which an alert already reports
+        with contextlib.suppress(OSError):  # ignore a full disk, which a check already reports
             write_json(self.directory.root / _RECORD, record)
 
 

@@ -165,15 +165,15 @@ class Maker:
         return folder / catalogue.make_name(slug, number, now, venue_id), manifest
 
     def _remember(self, record: Record) -> None:
-        with contextlib.suppress(OSError):  # ignore a full disk, which an alert already reports
+        with contextlib.suppress(OSError):  # ignore a full disk, which a check already reports
             catalogue.write_record(self.directory.root, record)
 
 
 def find_digest(reader: Reader) -> str:
     """Return a digest of the data that a venue would miss if the box were lost.
 
-    It does not cover alerts, sessions and deliveries, because a change to these alone does not
-    justify a backup.
+    It does not cover observations, sessions and deliveries, because they alone do not justify a
+    backup.
     """
     digest = hashlib.sha256()
     for sql in (

@@ -7,6 +7,7 @@ from importlib import resources
 
 import apsw
 
+from appliance.clock import format_instant, optional_instant
 from appliance.commands import console as cli
 from appliance.core.errors import OperatorError
 from appliance.core.settings import Settings
@@ -60,7 +61,7 @@ def doctor(arguments: argparse.Namespace, console: cli.Console) -> int:
 
     found = [
         {"name": check.name, "status": check.status, "finding": translate(check.finding),
-         "remedy": translate(check.remedy)}
+         "remedy": translate(check.remedy), "since": optional_instant(check.since)}
         for check in checks
     ]  # fmt: skip
     fixed = language.gettext("fixed")
@@ -68,6 +69,8 @@ def doctor(arguments: argparse.Namespace, console: cli.Console) -> int:
     for check in checks:
         word = check.status if check.status == "ok" else check.status.upper()
         lines.append(f"{word:4}  {check.name:12}  {check.finding.text(language)}")
+        if check.since is not None:
+            lines[-1] += f" ({format_instant(check.since)})"
         if check.remedy is not None:
             lines.append(f"{'':18}  → {check.remedy.text(language)}")
     answer = {"status": worst(checks), "checks": found, "fixed": [*map(str, changed)]}

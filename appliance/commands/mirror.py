@@ -1,7 +1,6 @@
 """`venuebox mirror`: compare the copy in PostgreSQL with the box, or begin it anew."""
 
 import argparse
-from dataclasses import asdict
 from functools import partial
 
 from appliance.commands import console as cli
@@ -41,7 +40,7 @@ def check(arguments: argparse.Namespace, console: cli.Console) -> int:
         lines.append(f"not compared: {waiting:,} rows on their way")
     if not is_equal:
         lines.append("To make them equal, run venuebox mirror copy.")
-    tables = [asdict(table) for table in found]
+    tables = [cli.describe(table, "name", "here", "there", "is_equal") for table in found]
     answer = {"isEqual": is_equal, "waiting": waiting, "tables": tables}
     cli.print_answer(arguments, answer, "\n".join(lines))
     return 0 if is_equal else 1

@@ -4,7 +4,6 @@ import argparse
 import time
 from pathlib import Path
 
-from appliance.alerts import Alert
 from appliance.commands import console as cli
 from appliance.core.data_directory import wake_box
 from appliance.core.errors import OperatorError
@@ -27,11 +26,11 @@ def add(commands: cli.Commands) -> None:
     cli.add_command(group, "obtain", obtain, meaning, "--data")
 
 
-def _explain(problem: Alert) -> str:
+def _explain(state: acme.State) -> str:
     from appliance.core.i18n import load_languages  # noqa: PLC0415 - slow, and rarely needed
-    from appliance.doctor.check import describe  # noqa: PLC0415 - as above
+    from appliance.doctor.check import describe_acme  # noqa: PLC0415 - as above
 
-    return describe(problem).text(load_languages().get("en"))
+    return describe_acme(state).text(load_languages().get("en"))
 
 
 def import_pair(arguments: argparse.Namespace, console: cli.Console) -> int:
@@ -78,9 +77,8 @@ def obtain(arguments: argparse.Namespace, console: cli.Console) -> int:
             "the box is not running, so it cannot answer the authority. Start the box first."
         )
     ended = _wait_for_end(folder, before)
-    problem = acme.alert_of(ended)
-    if problem is not None:
-        raise OperatorError(_explain(problem))
+    if ended.reason:
+        raise OperatorError(_explain(ended))
     print(f"obtained for {plan.name}")
     return 0
 

@@ -314,12 +314,12 @@ CREATE TABLE failed_request (
     request BLOB NOT NULL
 ) STRICT;
 
--- What is wrong just now: a row appears when it begins and goes when it ends.
-CREATE TABLE condition (
-    name TEXT NOT NULL,              -- box_offline, endpoint_failing, …
-    subject TEXT NOT NULL,           -- the id of what it is about, or empty
+-- A fault that the running box saw and no check can find out again: its row goes with the fault.
+CREATE TABLE observation (
+    name TEXT NOT NULL,              -- proxy_unknown, reader_trouble, …
+    subject TEXT NOT NULL,           -- what it is about, such as an address, or empty
     since INTEGER NOT NULL,
-    detail TEXT NOT NULL,            -- a sentence for the owner
+    detail TEXT NOT NULL,
     PRIMARY KEY (name, subject)
 ) STRICT, WITHOUT ROWID;
 

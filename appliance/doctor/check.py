@@ -1,4 +1,4 @@
-"""The context and results of the checks of `venuebox doctor`, and sentences about alerts."""
+"""The context and results of the checks of `venuebox doctor`, and sentences about observations."""
 
 import http.client
 import os
@@ -6,15 +6,14 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 import apsw
 
-from appliance.alerts import Alert, list_alerts
 from appliance.clock import Clock, ZoneDatabase, format_instant, kernel_is_synchronised
-from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
+from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import OperatorError
 from appliance.core.i18n import Language, isolate
 from appliance.core.i18n import mark as _
@@ -23,7 +22,10 @@ from appliance.core.settings import Settings
 from appliance.core.tokens import EnvironmentName
 from appliance.database.connection import Reader, is_unopenable, open_connection
 from appliance.database.migrate import newest_schema
+from appliance.doctor.observations import Observation
+from appliance.tls.acme import State
 
+SKEW_WARNING_S = 60  # receivers refuse signatures from 300 s on
 SCHEMA = "PRAGMA user_version"  # a database's schema version
 
 
@@ -36,18 +38,8 @@ NGINX = (
 Status = Literal["ok", "warn", "fail"]
 _RANK = ("ok", "warn", "fail")
 
-# Alert messages by alert name. The alert fills %(subject)s and %(detail)s.
+# Sentences about observations and failed ACME attempts, which fill %(subject)s and %(detail)s.
 MESSAGES: Mapping[str, str] = {
-    "box_offline": _("the box has no internet, webhooks wait"),
-    "unwritten_outcomes": _("results of deliveries cannot be written"),
-    "endpoint_failing": _("a webhook endpoint does not answer"),
-    "endpoint_blocked": _("the address of a webhook endpoint is not allowed"),
-    "receiver_clock": _("a partner's clock differs from the box's"),
-    "no_backup": _("a backup could not be made"),
-    "backup_target": _("the copies of the backups elsewhere are not safe"),
-    "database_damaged": _("a database is damaged"),
-    "mail_settings": _("no email is sent before the mail settings are corrected"),
-    "mail_unreachable": _("emails wait: the mail server does not answer"),
     "acme_dns": _(
         "the authority found no usable DNS record of %(subject)s, so it issued no "
         "certificate (%(detail)s)"
@@ -75,11 +67,6 @@ MESSAGES: Mapping[str, str] = {
         "(%(detail)s)"
     ),
     "acme_unusable": _("the new certificate for %(subject)s cannot be used (%(detail)s)"),
-    "reader_trouble": _("a scanner does not work: %(detail)s"),
-    "address_unreachable": _(
-        "guests and partners do not reach the box at %(subject)s: the portal shows the "
-        "reason under “The box”"
-    ),
     "proxy_unknown": _(
         "requests come from a proxy or tunnel at %(subject)s that is not configured, so "
         "everyone behind it counts as one caller: if it is yours, write %(detail)s under "
@@ -117,20 +104,16 @@ class Sentence:
     """An English message id and the values of its `%(name)s` placeholders.
 
     If a value is a tuple of sentences or a list of strings, its members are joined into one text.
-    If `english` is set, it replaces the message in English.
     """
 
     message: str
     values: Mapping[str, object] = field(default_factory=dict)
-    english: str = ""
 
     def text(self, language: Language) -> str:
         """Translate the sentence.
 
         In Arabic, wraps the values in Unicode isolates, because most are in Latin script.
         """
-        if self.english and language.code == "en":
-            return self.english
         filled = {name: _shown(value, language) for name, value in self.values.items()}
         return language.gettext(self.message, **filled)
 
@@ -147,12 +130,20 @@ def _shown(value: object, language: Language) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of a check. `remedy` is None if there is nothing to do."""
+    """The result of a check. `remedy` is None if there is nothing to do.
+
+    `since` is when the fault began, in ms since 1970, or None if that is not known.
+    """
 
     status: Status
     finding: Sentence
     remedy: Sentence | None = None
     name: str = ""
+    since: int | None = None
+
+    def lasting(self, since: int | None) -> "Check":
+        """Return the result of a fault that began at `since`."""
+        return replace(self, since=since)
 
     @classmethod
     def of(cls, status: Status, finding: str, remedy: str, /, **values: object) -> "Check":
@@ -236,7 +227,8 @@ class CheckContext:
     """The box to check, which need not be running.
 
     If the settings cannot be read, `settings` is the error message. `online` permits the check that
-    connects to the mail server. `outside` permits the check that connects to the public address.
+    connects to the mail server. `outside` permits the check that connects to the public address, or
+    is its latest result. Without `deep`, the databases are not read from end to end.
     """
 
     directory: DataDirectory
@@ -244,7 +236,8 @@ class CheckContext:
     clock: Clock
     zones: ZoneDatabase
     online: bool = False
-    outside: bool = False
+    outside: bool | Check = False
+    deep: bool = True
     machine: Machine = Machine()
 
     @property
@@ -298,40 +291,13 @@ class CheckContext:
             raise NotExamined from None
 
 
-_OF_STOPPED_BOX = (
-    "endpoint_failing", "endpoint_blocked", "receiver_clock",
-)  # fmt: skip
+def describe_seen(seen: Observation) -> Sentence:
+    """Return the sentence about an observation of a proxy or of the relay."""
+    values = {"subject": seen.subject, "detail": seen.detail.rstrip(".")}
+    return Sentence(MESSAGES[seen.name], values)
 
 
-def conditions(context: CheckContext) -> Check:
-    """Check that no alert is active.
-
-    If the box is not running, check only alerts about endpoints and about another box.
-    """
-    found: list[Alert] = []
-    for environment in ENVIRONMENTS:
-        with context.rows(environment) as reader:
-            found += list_alerts(reader)
-    if not context.runs:
-        found = [alert for alert in found if alert.name in _OF_STOPPED_BOX]
-    if not found:
-        return Check.ok("The box reports no problem.")
-    is_failing = any(alert.name == "unwritten_outcomes" for alert in found)
-    noted = tuple(describe(alert, detailed=True) for alert in found)
-    return Check.of(
-        "fail" if is_failing else "warn",
-        "The box reports: %(noted)s.",
-        "See the findings about the clock, the internet and mail, and the endpoints in the portal.",
-        noted=noted,
-    )
-
-
-def describe(alert: Alert, *, detailed: bool = False) -> Sentence:
-    """Return the alert as a sentence.
-
-    If `detailed` is true, the alert's stored detail, which is for operators, replaces a message
-    without placeholders in English.
-    """
-    message = MESSAGES.get(alert.name, "%(detail)s")
-    values = {"detail": alert.detail.rstrip("."), "subject": alert.subject}
-    return Sentence(message, values, values["detail"] if detailed and "%(" not in message else "")
+def describe_acme(state: State) -> Sentence:
+    """Return why the latest attempt to obtain a certificate failed. `state.reason` is not empty."""
+    values = {"subject": state.subject[0], "detail": state.detail.rstrip(".")}
+    return Sentence(MESSAGES[f"acme_{state.reason}"], values)

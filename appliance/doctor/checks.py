@@ -24,20 +24,22 @@ from appliance.core.settings import ServerSettings
 from appliance.core.tokens import Keyring
 from appliance.doctor import data
 from appliance.doctor.check import (
+    SKEW_WARNING_S,
     Check,
     CheckContext,
     NotExamined,
     Status,
     at_least,
-    conditions,
+    describe_acme,
+    describe_seen,
     utc,
 )
-from appliance.doctor.check import describe as describe_alert
 from appliance.doctor.mirror import mirror
+from appliance.doctor.observations import READER_TROUBLE, list_observations
 from appliance.doctor.outside import NONCE_BYTES, check_outside, is_checked
 from appliance.email.smtp import find_trouble
 from appliance.reservations.email_queue import SETTINGS_TROUBLE
-from appliance.tls.acme import alert_of, read_plan
+from appliance.tls.acme import read_plan
 from appliance.tls.authority import Names, wanted_names
 from appliance.tls.certificates import AUTHORITY, IMPORTED, OBTAINED, describe
 from appliance.venue.model import get_venue
@@ -50,6 +52,13 @@ _OK = 200
 _WARN_DAYS, _FAIL_DAYS = 21, 3  # the box renews its certificate 30 days before it expires
 MAIL_DEADLINE = 5.0
 _WEEK = 7 * DAY_MS
+# A server that refused one recipient works, so that email does not count.
+_WAITING_EMAILS = """
+    SELECT created_at, trouble FROM email
+    WHERE state = 'waiting' AND (trouble LIKE 'settings: %' OR trouble NOT LIKE '%refused with%')
+    ORDER BY created_at LIMIT 1
+"""
+_RELAYED = _("The relay is reached, if the box has joined one.")
 _MANY = 5  # number of consecutive failures that the check reports
 _DELIVERIES = """
     SELECT (SELECT count(*) FROM delivery WHERE state = 'dead' AND finished_at >= :since),
@@ -219,7 +228,7 @@ def settings(context: CheckContext) -> Check:
 
 
 def readers(context: CheckContext) -> Check:
-    """Check that every configured scanner is plugged in and belongs to an existing terminal."""
+    """Check that every configured scanner works and belongs to an existing terminal."""
     known = context.known_settings().readers
     if not known:
         raise NotExamined
@@ -241,6 +250,14 @@ def readers(context: CheckContext) -> Check:
                 "Create it in the portal under “Door”, or correct settings.toml.",
                 names=missing, environment=environment,
             )  # fmt: skip
+    with context.rows("live") as reader:
+        seen = list_observations(reader, READER_TROUBLE)
+    if seen:
+        return Check.fail(
+            "The scanner %(place)s does not work: %(trouble)s.",
+            "Unplug it and plug it in again, or check its settings.",
+            place=seen[0].subject, trouble=seen[0].detail.rstrip("."),
+        ).lasting(seen[0].since)  # fmt: skip
     return Check.ok("Scanners plugged in: %(count)s.", count=len(known))
 
 
@@ -311,10 +328,10 @@ def acme(context: CheckContext) -> Check:
         return Check.ok(
             "The imported certificate is used for %(name)s, so ACME does nothing.", name=plan.name
         )
-    when, problem = utc(max(plan.due(now) or 0, now)), alert_of(plan.state)
-    if problem:
+    when, state = utc(max(plan.due(now) or 0, now)), plan.state
+    if state.reason:
         is_lasting = plan.ends_at > now + _FAIL_DAYS * DAY_MS
-        problems = (describe_alert(problem),)
+        problems = (describe_acme(state),)
         status: Status = "warn" if is_lasting else "fail"
         return Check.of(
             status,
@@ -322,7 +339,7 @@ def acme(context: CheckContext) -> Check:
             "The box tries again by itself at %(when)s. Ask whoever installed the box to correct "
             "the cause. Then %(command)s tries at once.",
             when=when, problem=problems, command="venuebox tls obtain",
-        )  # fmt: skip
+        ).lasting(state.ended_at)  # fmt: skip
     if plan.ends_at > now:
         return Check.ok(
             "The public certificate for %(name)s ends on %(end)s. Renewal: %(when)s. Account: "
@@ -335,6 +352,30 @@ def acme(context: CheckContext) -> Check:
         "cause. Then %(command)s tries at once.",
         name=plan.name, when=when, command="venuebox tls obtain",
     )  # fmt: skip
+
+
+def relay(context: CheckContext) -> Check:
+    """Check that the running box reaches the relay that it has joined."""
+    return _seen(context, "relay_", "fail", _RELAYED)
+
+
+def proxies(context: CheckContext) -> Check:
+    """Check that the proxies whose requests the running box got are configured."""
+    return _seen(context, "proxy_", "warn", _("No proxy is misconfigured."))
+
+
+def _seen(context: CheckContext, prefix: str, status: Status, finding: str) -> Check:
+    """Check that the running box has observed nothing whose name begins with `prefix`."""
+    with context.rows("live") as reader:
+        seen = list_observations(reader, prefix)
+    if not seen:
+        return Check.ok(finding)
+    return Check.of(
+        status,
+        "%(seen)s.",
+        "See “How guests and partners reach you” in the portal.",
+        seen=tuple(describe_seen(each) for each in seen),
+    ).lasting(seen[0].since)
 
 
 def _names_of_others(found: dict[str, Any]) -> Names:
@@ -396,6 +437,20 @@ def mail(context: CheckContext) -> Check:
             "Set %(setting)s in the portal or in settings.toml.",
             setting="mail.security (starttls, tls)",
         )
+    with context.rows("live") as reader:
+        since, trouble = next(iter(reader.rows(_WAITING_EMAILS)), (None, ""))
+    if trouble.startswith(SETTINGS_TROUBLE):
+        return Check.fail(
+            "No email is sent before the mail settings are corrected: %(trouble)s.",
+            "Check the mail settings and the internet connection.",
+            trouble=trouble.removeprefix(SETTINGS_TROUBLE).rstrip("."),
+        ).lasting(since)
+    if trouble:
+        return Check.warn(
+            "Emails wait, because the mail server did not take them: %(trouble)s.",
+            "Check the mail settings and the internet connection.",
+            trouble=trouble.rstrip("."),
+        ).lasting(since)
     return Check.ok("Emails are sent through %(server)s.", server=found.host)
 
 
@@ -417,6 +472,8 @@ def mail_server(context: CheckContext) -> Check:
 
 def outside(context: CheckContext) -> Check:
     """Check that the public address leads to this box. Runs only with `--outside`."""
+    if isinstance(context.outside, Check):
+        return context.outside
     url = context.known_settings().server.app_url
     if not context.outside or not is_checked(url):
         raise NotExamined
@@ -426,11 +483,12 @@ def outside(context: CheckContext) -> Check:
 
 def endpoints(context: CheckContext) -> Check:
     """Check that no active webhook endpoint is blocked or has failed 5 times in a row."""
-    failing, active = [], 0
+    failing, active, skewed = [], 0, []
     for environment in ENVIRONMENTS:
         with context.rows(environment) as reader:
             found = list_active_endpoints(reader)
         active += len(found)
+        skewed += [e for e in found if abs(e.clock_skew_s or 0) > SKEW_WARNING_S]
         failing += [e for e in found if e.failures_in_a_row >= _MANY or e.last_outcome == "blocked"]
     if failing:
         names = [f"{e.url} ({e.last_outcome})" for e in failing[:3]]
@@ -439,7 +497,13 @@ def endpoints(context: CheckContext) -> Check:
             "Tell the partner. If the address is blocked, whoever looks after the machine can "
             "allow it with %(setting)s.",
             count=len(failing), names=names, setting="webhooks.allow_networks",
-        )  # fmt: skip
+        ).lasting(min(e.last_success_at or e.created_at for e in failing))  # fmt: skip
+    if skewed:
+        return Check.warn(
+            "Clocks of webhook receivers that differ from the box’s: %(names)s.",
+            "Tell the partner. From 300 s on, a receiver refuses every signature.",
+            names=[f"{e.url} ({e.clock_skew_s} s)" for e in skewed[:3]],
+        )
     return Check.ok("Webhook endpoints: %(count)s, none failing.", count=active)
 
 
@@ -464,7 +528,7 @@ def deliveries(context: CheckContext) -> Check:
             "Deliveries waiting: %(pending)s, the oldest since %(oldest)s.",
             "If the box is running and has internet, the partner’s server does not answer.",
             pending=pending, oldest=utc(oldest),
-        )  # fmt: skip
+        ).lasting(oldest)  # fmt: skip
     return Check.ok("Deliveries waiting: %(pending)s, none given up.", pending=pending)
 
 
@@ -474,8 +538,8 @@ CHECKS: tuple[Callable[[CheckContext], Check], ...] = (
     data.permissions, data.master_key, data.integrity, data.schema, data.wal,
     data.backups, data.backup_target, mirror,
     disk, memory, clock, time_zones,
-    data.signing_key, uplink, conditions,
-    mail, mail_server, outside, endpoints, deliveries,
+    data.signing_key, uplink,
+    mail, mail_server, outside, relay, proxies, endpoints, deliveries,
     readers, certificate, acme,
 )  # fmt: skip
 

@@ -26,6 +26,7 @@ from appliance.doctor.check import (
     Unopenable,
     utc,
 )
+from appliance.doctor.observations import DAMAGED, list_observations
 from appliance.door.guest_pass import get_signing_key
 
 _MIB = 1 << 20
@@ -108,7 +109,16 @@ def _some(root: Path, paths: list[Path]) -> str:
 
 
 def integrity(context: CheckContext) -> Check:
-    """Check that both databases exist and pass quick_check and foreign_key_check."""
+    """Check that both databases exist and pass quick_check and foreign_key_check.
+
+    Unless the check is deep, the result of the night's check counts.
+    """
+    if not context.deep:
+        with context.rows("live") as reader:
+            seen = list_observations(reader, DAMAGED)
+        if not seen:
+            return _SOUND
+        return _damaged(["live.db, test.db"], seen[0].detail).lasting(seen[0].since)
     damaged, first = [], ""
     for environment in ENVIRONMENTS:
         path = context.directory.database(environment)
@@ -130,13 +140,20 @@ def integrity(context: CheckContext) -> Check:
             damaged.append(path.name)
             first = first or damage[0]
     if damaged:
-        return Check.fail(
-            "Data is missing or damaged: %(names)s (%(first)s).",
-            "Tell the person who installed the box at once: the last backup has to be restored "
-            "(%(command)s).",
-            names=damaged, first=first, command="venuebox restore --latest",
-        )  # fmt: skip
-    return Check.ok("Both databases are sound.")
+        return _damaged(damaged, first)
+    return _SOUND
+
+
+_SOUND = Check.ok("Both databases are sound.")
+
+
+def _damaged(names: list[str], first: str) -> Check:
+    return Check.fail(
+        "Data is missing or damaged: %(names)s (%(first)s).",
+        "Tell the person who installed the box at once: the last backup has to be restored "
+        "(%(command)s).",
+        names=names, first=first, command="venuebox restore --latest",
+    )  # fmt: skip
 
 
 def schema(context: CheckContext) -> Check:
@@ -237,7 +254,7 @@ def backups(context: CheckContext) -> Check:
             "The last verified backup is from %(when)s%(because)s.",
             "Leave the box on at night, or make a backup now: %(command)s",
             when=when, because=because, command="venuebox backup",
-        )  # fmt: skip
+        ).lasting(record.at)  # fmt: skip
     device, root = context.machine.device, context.directory.root
     if device(folder) == device(root) and not settings.backup.target:
         return Check.warn(
@@ -276,7 +293,7 @@ def backup_target(context: CheckContext) -> Check:
             **values,
             setting="backup.target",
             command="venuebox backup target",
-        )
+        ).lasting(record.failing_since)
     proven = utc(record.proven_at or record.at)
     return Check.ok(
         "Last copy at %(target)s: %(when)s, last copy restored on trial: %(proven)s.",

@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from appliance.alerts import drop_alerts, set_alert
 from appliance.core.network import get_start, is_public
 from appliance.core.tokens import Keyring
 from appliance.database.connection import Reader
@@ -27,11 +26,9 @@ from appliance.webhooks.client import SystemTrust, Trust
 PROOF_PATH = "/.well-known/venuebox"
 NONCE = re.compile(r"[0-9a-f]{32}")
 NONCE_BYTES = 16
-UNREACHABLE = "address_unreachable"
 _DEADLINE_SECONDS = 6.0
 _FIRST_MS = 60_000  # delay of the first check, because the network may not be up yet
 _EVERY_MS = 10 * 60_000
-_FAILURES = 2  # number of consecutive failures before the alert
 _OK = 200
 _BODY_MAX = 1000  # bytes
 
@@ -124,12 +121,7 @@ def _refuse_certificate(url: str, error: aiohttp.ClientError) -> Check:
 
 
 class OutsideWatch:
-    """Checks the public address every 10 min, and raises an alert after two failures in a row.
-
-    If nothing answers, the alert is raised only if the address has worked since the box started. An
-    address that has never worked may still work for guests, because some routers do not let local
-    devices use the public address.
-    """
+    """Checks the public address every 10 min, and keeps the latest result for the page."""
 
     def __init__(self, environment: Environment, trust: Trust | None = None) -> None:
         """`environment` must be the live environment."""
@@ -140,8 +132,6 @@ class OutsideWatch:
         self._trust = trust or SystemTrust()
         self._checked_at: int | None = None
         self._first = self._database.clock.now() + _FIRST_MS
-        self._has_worked = False
-        self._failures = 0
         self.job = Job("outside check", self._database, self._next_due, self.check)
 
     @property
@@ -151,19 +141,14 @@ class OutsideWatch:
         return url if is_checked(url) else ""
 
     async def check(self) -> None:
-        """Check now, store the result as `latest`, and raise or clear the alert."""
-        is_first, self._checked_at = self._checked_at is None, self._database.clock.now()
+        """Check now, and store the result as `latest`, with the start of a lasting fault."""
+        self._checked_at = self._database.clock.now()
         if self.url:
             nonce = self._database.tokens.random_bytes(NONCE_BYTES).hex()
             found = await check_outside(self.url, self._keyring, nonce, self._trust)
-            self.latest = replace(found, name="outside")
-            self._has_worked |= found.status == "ok"
-            self._failures = 0 if found.status == "ok" else self._failures + 1
-            is_certain = found.status == "fail" or self._has_worked
-            if self._failures >= _FAILURES and is_certain:
-                await self._database.write(set_alert, UNREACHABLE, found.finding.message, self.url)
-        if not self._failures or is_first:  # the previous process may have left an alert
-            await self._database.write(drop_alerts, {UNREACHABLE})
+            before = self.latest.since if self.latest else None
+            since = None if found.status == "ok" else before or self._checked_at
+            self.latest = replace(found, name="outside", since=since)
 
     def _next_due(self, reader: Reader) -> int | None:
         if self._checked_at is None:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Literal
 
-from appliance.alerts import drop_alerts, set_alert
 from appliance.core.errors import Unavailable
 from appliance.core.i18n import mark as _
 from appliance.core.settings import Settings
@@ -25,7 +24,6 @@ from appliance.reservations.email_queue import (
     find_due_email,
     find_email,
     get_email,
-    list_waiting_emails,
     next_email_due_at,
     postpone_emails,
     retry_delay,
@@ -36,10 +34,7 @@ from appliance.scheduler import Job
 
 log = logging.getLogger(__name__)
 
-MAIL_SETTINGS = "mail_settings"  # the alert for errors that only the owner can correct
-MAIL_UNREACHABLE = "mail_unreachable"  # the alert for errors that may resolve themselves
 _LONGEST_RETRY = 60.0  # maximum delay in seconds between attempts to record an outcome
-_REFUSED = "refused with"  # part of the error text if the server refused a command
 
 
 def record_email_attempt(tx: Transaction, email_id: str, outcome: Outcome) -> None:
@@ -47,14 +42,11 @@ def record_email_attempt(tx: Transaction, email_id: str, outcome: Outcome) -> No
 
     An email is retried until the reservation's evening is over. Only an email that is still waiting
     is changed, so an outcome that is recorded twice counts once. If the mail server fails or the
-    mail settings are wrong, an alert is raised, and no other waiting email is tried for a minute.
-    The alert ends when the server accepts an email, or rejects one for a reason that concerns only
-    that email.
+    mail settings are wrong, no other waiting email is tried for a minute.
     """
     email = find_email(tx, email_id)
     if email is None or email.state != "waiting":
         return
-    _update_alerts(tx, outcome)
     if outcome.result == "unreachable":
         postpone_emails(tx)
     attempts = email.attempts + 1
@@ -73,35 +65,10 @@ def record_email_attempt(tx: Transaction, email_id: str, outcome: Outcome) -> No
 def resume_emails(tx: Transaction) -> None:
     """Immediately retry the emails that could not be sent because of the mail settings.
 
-    The owner may have corrected the settings. If no email is waiting, this deletes the alerts about
-    the mail server.
+    The owner may have corrected the settings.
     """
     sql = "UPDATE email SET due_at = :now WHERE state = 'waiting' AND trouble LIKE :trouble"
     tx.execute(sql, {"now": tx.now, "trouble": f"{SETTINGS_TROUBLE}%"})
-    if not list_waiting_emails(tx):
-        clear_email_alerts(tx)
-
-
-def clear_email_alerts(tx: Transaction) -> None:
-    """Delete both alerts about the mail server."""
-    drop_alerts(tx, (MAIL_SETTINGS, MAIL_UNREACHABLE))
-
-
-def _update_alerts(tx: Transaction, outcome: Outcome) -> None:
-    trouble = outcome.trouble or ""
-    if outcome.result == "accepted" or (_REFUSED in trouble and outcome.result != "unreachable"):
-        clear_email_alerts(tx)  # the server works, even if it rejects this email
-    elif outcome.result != "unreachable":
-        return  # the outcome does not show whether the server works
-    elif trouble.startswith(SETTINGS_TROUBLE):
-        reason = trouble.removeprefix(SETTINGS_TROUBLE)
-        sentence = f"no email is sent until the mail settings are corrected: {reason}"
-        set_alert(tx, MAIL_UNREACHABLE, "")
-        set_alert(tx, MAIL_SETTINGS, sentence)
-    else:
-        sentence = f"emails cannot be sent and will be retried: {trouble}"
-        set_alert(tx, MAIL_SETTINGS, "")
-        set_alert(tx, MAIL_UNREACHABLE, sentence)
 
 
 class EmailWorker:

@@ -6,21 +6,21 @@ The nightly jobs run in this order: retention, vacuum, integrity check, backup.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 
 import apsw
 
-from appliance.alerts import list_alerts, note_alert
-from appliance.backup.catalogue import OVERDUE_MS, read_record
-from appliance.backup.copies import Copier, UnusableCopy, read_copy_record
+from appliance.backup.catalogue import read_record
+from appliance.backup.copies import Copier
 from appliance.backup.create import Maker, find_digest
 from appliance.box import Box
 from appliance.clock import DAY_MS
-from appliance.core.errors import ApiError, OperatorError
+from appliance.core.errors import ApiError, OperatorError, Unavailable
 from appliance.database.connection import Reader, Transaction
 from appliance.database.integrity import list_faults
-from appliance.door.guest_pass import find_first_instant
+from appliance.doctor.observations import DAMAGED, list_observations, observe
 from appliance.environment import Environment
 from appliance.jobs.reservation_states import last_ended_evening_now
 from appliance.privacy import erase_past_guests, find_past_guests
@@ -29,6 +29,7 @@ from appliance.staff.audit_log import drop_audit_entries, find_old_audit_entries
 from appliance.staff.sign_in import delete_old_sign_ins
 from appliance.venue.model import find_zone, get_venue
 from appliance.webhooks import deliveries, delivery_log
+from appliance.webhooks.event_list import KEPT_DAYS
 
 _PAUSE_SECONDS = 0.02
 _GUESTS = 20  # number of guests erased per transaction
@@ -80,7 +81,9 @@ class Retention:
             logs.find_deliveries, logs.drop_deliveries, logs.DELIVERIES,
             dead_before=dead, ended_before=ended,
         )  # fmt: skip
-        await delete(logs.find_events, logs.drop_events, before=min(dead, ended))
+        await delete(
+            logs.find_events, logs.drop_events, before=min(dead, ended, now - KEPT_DAYS * DAY_MS)
+        )
         security = now - limits.security_days * DAY_MS
         await delete(find_old_audit_entries, drop_audit_entries, before=security)
         yesterday = now - DAY_MS  # a failed sign-in delays later attempts for less than a day
@@ -126,8 +129,6 @@ def _find_past_guests(reader: Reader) -> list[str]:
 
 log = logging.getLogger(__name__)
 
-NO_BACKUP = "no_backup"
-DAMAGED = "database_damaged"
 FIRST_MS = 60_000  # delay after the start, so that the jobs do not slow down the first requests
 
 
@@ -141,14 +142,10 @@ class NightlyWork:
         self._vacuumed_at = 0
         self.busy = asyncio.Lock()
         live = box.live.database
-        self.jobs = (
-            Job("nightly work", live, self._next_due, self.do_now, first_retry=60.0),
-            # This is a separate job, because nightly work may hang if a volume does not respond.
-            Job("backup age check", live, self._overdue_at, self.note_overdue),
-        )
+        self.job = Job("nightly work", live, self._next_due, self.do_now, first_retry=60.0)
 
     async def do_now(self) -> None:
-        """Run the nightly jobs. Raise an alert if a database is damaged or the backup fails.
+        """Run the nightly jobs.
 
         If a job fails, the others still run, except that a damaged database is not backed up. The
         jobs stay due and are retried until a new backup is made.
@@ -167,8 +164,8 @@ class NightlyWork:
         faults: list[str] = []
         for environment in self._box.environments:
             faults += await run_in_daemon_thread(partial(list_faults, environment.database.path))
-        sentence = "a database is damaged. Run venuebox doctor, then venuebox restore --latest."
-        await note_alert(self._box.live.database, DAMAGED, sentence if faults else "")
+        with suppress(Unavailable):
+            await self._box.live.database.write(observe, DAMAGED, faults[0] if faults else "")
         if faults:  # a backup of a damaged database must not replace a good one
             log.error("database: integrity check failed: %s", faults[0].split("\n")[0])
             return
@@ -192,42 +189,11 @@ class NightlyWork:
         first = self._first if self._first <= reader.now + FIRST_MS else 0
         return max(next_night(reader, proven, self._box.settings.backup.hour), first)
 
-    def _overdue_at(self, reader: Reader) -> int | None:
-        """Return when to raise the overdue alert, in ms since 1970, or 0 to drop the alert now.
-
-        Returns None if there is nothing to do. The alert is dropped after a manual backup. A box
-        without a backup is treated as if a backup had been made when the box was created.
-        """
-        record = read_record(self._box.directory.root)
-        since = record.at or find_first_instant(reader)
-        late_at = None if since is None else since + OVERDUE_MS
-        if all(alert.name != NO_BACKUP for alert in list_alerts(reader)):
-            return late_at
-        is_late = late_at is not None and late_at <= reader.now
-        return None if is_late or record.trouble else 0
-
-    async def note_overdue(self) -> None:
-        """Raise the alert if no backup passed a trial restore in 30 hours, otherwise drop it."""
-        due = await self._box.live.database.read(self._overdue_at)
-        trouble = read_record(self._box.directory.root).trouble
-        why = f" ({trouble})" if trouble else ""
-        sentence = f"no backup has passed a trial restore for more than 30 hours{why}"
-        await note_alert(self._box.live.database, NO_BACKUP, sentence if due else "")
-
 
 async def _back_up(box: Box, *, is_frequent: bool = False) -> None:
-    """Make a backup, and raise or drop the alert NO_BACKUP.
-
-    Raises OperatorError if the backup fails.
-    """
-    database = box.live.database
+    """Make a backup. Raises OperatorError if that fails."""
     maker = Maker(box.directory, box.settings, box.clock, box.zones)
-    try:
-        await run_in_daemon_thread(partial(maker.make, is_frequent=is_frequent))
-    except OperatorError as error:
-        await note_alert(database, NO_BACKUP, f"no backup was made: {error}")
-        raise
-    await note_alert(database, NO_BACKUP, "")
+    await run_in_daemon_thread(partial(maker.make, is_frequent=is_frequent))
 
 
 async def _try(name: str, work: Callable[[], Awaitable[object]]) -> object:
@@ -239,7 +205,6 @@ async def _try(name: str, work: Callable[[], Awaitable[object]]) -> object:
         return None
 
 
-BACKUP_TARGET = "backup_target"
 # Wait 50 times as long as the latest backup took, so that backups run at most 2 % of the time.
 _REST = 50
 
@@ -261,7 +226,7 @@ class FrequentBackups:
         )  # fmt: skip
 
     async def back_up(self) -> None:
-        """Make a backup. If that fails, store an alert and raise OperatorError."""
+        """Make a backup. Raises OperatorError if that fails."""
         async with self._busy:
             await _back_up(self._box, is_frequent=True)
 
@@ -281,7 +246,7 @@ class FrequentBackups:
         due = max(min(record.latest, reader.now) + wait, min(self._first, reader.now + FIRST_MS))
         if due > reader.now:
             return due
-        is_damaged = any(alert.name == DAMAGED for alert in list_alerts(reader))
+        is_damaged = bool(list_observations(reader, DAMAGED))
         return None if is_damaged or find_digest(reader) == record.digest else due
 
 
@@ -298,23 +263,12 @@ class BackupCopies:
     async def copy(self) -> None:
         """Copy the latest backup to the target, and make a trial restore if one is due.
 
-        If that fails, raises OperatorError. Also raises an alert: at once if a copy cannot be
-        restored, and after a day if the failures have another cause.
+        Raises OperatorError if that fails.
         """
-        sentence = ""
-        try:
-            if self._copier.settings.backup.target:
-                await run_in_daemon_thread(self._copier.run)
-        except OperatorError as error:
-            since = read_copy_record(self._root).failing_since or 0
-            if isinstance(error, UnusableCopy) or self._database.clock.now() - since >= DAY_MS:
-                sentence = f"backups are not safe at the backup target: {error}"
-                await note_alert(self._database, BACKUP_TARGET, sentence)
-            raise
-        await note_alert(self._database, BACKUP_TARGET, "")
+        await run_in_daemon_thread(self._copier.run)
 
     def _next_due(self, reader: Reader) -> int | None:
         due = self._copier.next_due()
-        if due is None:  # there is no target or no backup, so clear an earlier alert
-            return 0 if any(a.name == BACKUP_TARGET for a in list_alerts(reader)) else None
+        if due is None:  # there is no target or no backup
+            return None
         return max(due, min(self._first, reader.now + FIRST_MS))

@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -111,6 +111,18 @@ class Session:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[Callable[..., Awaitable[Any]]]:
+        """Yield `execute` in a transaction. It is never rolled back: a failure ends the connection.
+
+        Single questions are asked in one too, because a pooler may answer their two halves from
+        two connections otherwise.
+        """
+        async with asyncio.timeout(ANSWER_SECONDS):
+            await self._connection.execute(_LIMITS)
+            yield self._connection.execute
+            await self._connection.execute("COMMIT")
+
     async def prepare(self) -> None:
         """Create what is missing of the schema. Raises Trouble if it is another schema."""
         for attempt in range(_TRIES):
@@ -124,7 +136,9 @@ class Session:
     async def _missing(self) -> set[tuple[str, str]]:
         sql = """SELECT table_name, column_name, data_type FROM information_schema.columns
                  WHERE table_schema = $1"""
-        found = {(row[0], row[1]): row[2] for row in await self._connection.fetch(sql, SCHEMA)}
+        async with self._transaction():
+            rows = await self._connection.fetch(sql, SCHEMA)
+        found = {(row[0], row[1]): row[2] for row in rows}
         wanted = wanted_columns()
         wrong = [f"{t}.{c}" for (t, c), kind in wanted.items() if found.get((t, c), kind) != kind]
         if wrong:
@@ -145,6 +159,10 @@ class Session:
 
     async def find_state(self, venue_id: str) -> tuple[str, str, Position] | None:
         """Return the shape, token and position of the venue's mirror, or None if it has none."""
+        async with self._transaction():
+            return await self._find_state(venue_id)
+
+    async def _find_state(self, venue_id: str) -> tuple[str, str, Position] | None:
         sql = f"""SELECT shape, token, carried, copying, copied_to, copied
                   FROM {SCHEMA}.venue WHERE id = $1::uuid"""  # noqa: S608
         row = await self._connection.fetchrow(sql, venue_id)
@@ -156,7 +174,8 @@ class Session:
             VALUES ($1::uuid, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO UPDATE SET
             shape = $2, token = $3, carried = $4, copying = $5, copied_to = $6, copied = $7"""  # noqa: S608
         values = (position.carried, position.copying, position.copied_to, position.copied)
-        await self._connection.execute(sql, venue_id, shape, token, *values)
+        async with self._transaction() as execute:
+            await execute(sql, venue_id, shape, token, *values)
 
     async def carry(self, batch: Batch) -> None:
         """Carry the batch in one transaction. Raises Trouble if the state before is another."""
@@ -166,9 +185,7 @@ class Session:
             WHERE id = $1::uuid AND token = $2"""  # noqa: S608
         at, venue_id = batch.position, batch.venue[0]
         values = (batch.token, at.carried, at.copying, at.copied_to, at.copied, *batch.venue[1:])
-        execute = self._connection.execute
-        async with asyncio.timeout(ANSWER_SECONDS):
-            await execute(_LIMITS)
+        async with self._transaction() as execute:
             if await execute(sql, venue_id, batch.before, *values) != "UPDATE 1":
                 raise Trouble("other_box")
             for table, ids in batch.gone:
@@ -179,7 +196,6 @@ class Session:
                 table, *ids = batch.page
                 swept = sweep(table, has_first=bool(ids[0]), has_last=bool(ids[1]))
                 await execute(swept, venue_id, batch.rows[0][1], *filter(None, ids))
-            await execute("COMMIT")
 
     async def digests(
         self, venue_id: str, token: str, left_out: Mapping[str, Sequence[str]]
@@ -189,7 +205,7 @@ class Session:
         `left_out` are ids of rows that do not count, by table.
         """
         await self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        state = await self.find_state(venue_id)
+        state = await self._find_state(venue_id)
         if state is None or state[1] != token:
             return None
         found = {}

@@ -15,13 +15,12 @@ from urllib.parse import urlsplit
 
 from cryptography import x509
 
-from appliance.alerts import Alert, drop_alerts, list_alerts, put_alert
 from appliance.clock import DAY_MS, HOUR_MS, MINUTE_MS
 from appliance.core.errors import OperatorError
 from appliance.core.files import make_folder, read_json, write_json
 from appliance.core.network import is_public
 from appliance.core.settings import Settings
-from appliance.database.connection import Reader, Transaction
+from appliance.database.connection import Reader
 from appliance.database.database import ChangedBeside
 from appliance.environment import Environment
 from appliance.scheduler import Job, run_in_daemon_thread
@@ -42,7 +41,6 @@ REASONS = (
     "dns", "unreached", "caa", "rate_limited", "account", "refused", "no_answer", "dns_hook",
     "unusable",
 )  # fmt: skip
-_ALERTS = {f"acme_{reason}" for reason in REASONS}
 # A file with this name requests an immediate attempt. `tls obtain` and the portal's test create it.
 REQUESTED = "acme-requested"
 _STATE = "acme.json"
@@ -200,7 +198,6 @@ class Acme:
         self._database = database
         self._plan: Plan | None = None  # None if the files must be read again
         self._is_requested = False
-        self._has_alerts = True  # assume that there are alerts until they have been read
         self.job = Job(
             "the public certificate", database, self._next_due, self._run, needs_clock=True
         )
@@ -219,27 +216,21 @@ class Acme:
             self._is_requested = (self._folder / REQUESTED).exists()
             self._plan = read_plan(self._folder, self._environment.settings)
         due = self._plan.due(reader.now)
-        if due is None:  # no attempt is planned, so run only to delete earlier alerts
-            if self._has_alerts:
-                self._has_alerts = any(alert.name in _ALERTS for alert in list_alerts(reader))
-            return 0 if self._has_alerts else None
-        return 0 if self._is_requested else due
+        return 0 if self._is_requested and due is not None else due
 
     async def _run(self) -> None:
         """Make one attempt and record its result.
 
-        The start time is recorded first, so an interrupted attempt counts as well. If no attempt is
-        planned, delete earlier alerts instead.
+        The start time is recorded first, so an interrupted attempt counts as well.
         """
         now = self._database.clock.now
         plan = await asyncio.to_thread(read_plan, self._folder, self._environment.settings)
         if plan.due(now()) is None:
-            await self._database.write(_write_alert, None)
             return
         attempts = (*(at for at in plan.state.attempts if at <= now()), now())[-_ATTEMPTS_KEPT:]
         state = replace(plan.state, attempts=attempts, reason="", detail="")
         await asyncio.to_thread(self._begin, state)
-        self._plan, self._has_alerts = None, True
+        self._plan = None
         try:
             account = await self._attempt(plan.name)
         except AcmeError as failed:
@@ -254,7 +245,6 @@ class Acme:
         state = replace(state, ended_at=now())
         await asyncio.to_thread(_write_state, self._folder, state)
         self._plan = None
-        await self._database.write(_write_alert, alert_of(state))
 
     def _begin(self, state: State) -> None:
         _write_state(self._folder, state)
@@ -286,16 +276,3 @@ class Acme:
 
         acme, challenges = self._environment.settings.acme, self._certificates.challenges
         return obtain(Order(acme, name, self._folder, challenges))
-
-
-def alert_of(state: State) -> Alert | None:
-    """Return the alert `acme_<reason>` if the last attempt failed, or None."""
-    if not state.reason:
-        return None
-    return Alert(f"acme_{state.reason}", state.subject[0], state.ended_at or 0, state.detail)
-
-
-def _write_alert(tx: Transaction, alert: Alert | None) -> None:
-    drop_alerts(tx, _ALERTS - {alert.name if alert else ""})
-    if alert is not None:
-        put_alert(tx, alert)

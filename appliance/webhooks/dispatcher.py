@@ -17,7 +17,6 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from appliance.alerts import OFFLINE, UNWRITTEN, Alerts, notice_blocked
 from appliance.clock import Alarm, BoxClock, CallLater, Cancellable
 from appliance.core.errors import InvalidWebhookUrl, Unavailable, log_exception
 from appliance.core.network import has_way_out
@@ -49,9 +48,11 @@ from appliance.webhooks.deliveries import AttemptRecord, DueDelivery, Outcome
 from appliance.webhooks.endpoint_queue import EndpointQueue
 from appliance.webhooks.endpoints import Endpoint, EndpointsChanged, list_active_endpoints
 from appliance.webhooks.payload import event_body, sample_body
-from appliance.webhooks.recorder import Recorder, note_health
+from appliance.webhooks.recorder import Recorder
 from appliance.webhooks.retry_policy import next_step
 from appliance.webhooks.url_policy import EgressGuard, TargetUrl, make_guard, parse_target_url
+
+log = logging.getLogger(__name__)
 
 
 class Inside:
@@ -191,11 +192,8 @@ class Dispatcher:
         self._dependencies = dependencies
         self._clock = database.clock
         self._queues: dict[str, EndpointQueue] = {}
-        # The console shows warnings, so only the live environment logs alerts as warnings. A
-        # problem that affects both environments is then shown once, and problems in partners' tests
-        # are not shown.
-        level = logging.WARNING if environment.name == "live" else logging.INFO
-        self._alerts = Alerts(database, level)
+        # Both environments are offline together, and the console shows warnings: say it once.
+        self._level = logging.WARNING if environment.name == "live" else logging.INFO
         self._offline_gate = OfflineGate(dependencies.has_way_out, self._clock.monotonic)
         self._recorder = Recorder(database, self._on_recorded, self._on_stuck)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -206,7 +204,6 @@ class Dispatcher:
 
     async def start(self) -> None:
         """Start sending pending deliveries, and listen for new deliveries."""
-        self._alerts.start()
         self._running = True
         kinds = DeliveriesQueued, EndpointsChanged, ChangedBeside
         self._database.on_commit(self._on_commit, *kinds)
@@ -226,7 +223,6 @@ class Dispatcher:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._recorder.close()
-        await self._alerts.close()
         for queue in self._queues.values():
             self._close(queue.close())
         await asyncio.gather(*self._tasks)
@@ -275,7 +271,6 @@ class Dispatcher:
         for endpoint_id in self._queues.keys() - active.keys():
             self._close(self._queues[endpoint_id].close())
         self._resume([])
-        self._alerts.keep_only(set(active))
         for endpoint in active.values():
             queue = self._queues.setdefault(endpoint.id, EndpointQueue(endpoint.id))
             if queue.sends_as(endpoint):
@@ -288,7 +283,7 @@ class Dispatcher:
         try:
             return self._dependencies.make_client(endpoint, allow_http=self._allow_http)
         except InvalidWebhookUrl as error:
-            notice_blocked(self._alerts, endpoint.id, str(error))
+            log.info("webhooks: endpoint %s is blocked: %s", endpoint.id, error)
             return None
 
     def _close(self, client: Client | None) -> None:
@@ -360,8 +355,6 @@ class Dispatcher:
             record = self._record(attempt, outcome, duration_ms)
             if outcome.phase in SENT and not outcome.delivered and client and request:
                 record = replace(record, request=client.text(request))
-            if queue.endpoint is not None:  # None if it was deactivated in the meantime
-                note_health(self._alerts, record)
             self._recorder.add(record)
         self._pump_soon()
 
@@ -382,10 +375,9 @@ class Dispatcher:
             if queue.offline:
                 self._resume([queue])
             return outcome
-        # If the endpoint was deactivated in the meantime, no later attempt would clear the alert.
-        if queue.endpoint is not None:
-            self._alerts.begin(
-                OFFLINE, "the box is offline, so webhooks wait and failed attempts do not count"
+        if not self._is_offline:
+            log.log(
+                self._level, "webhooks: the box is offline, so they wait and attempts do not count"
             )
         for each in affected:
             if each is queue or not each.offline:
@@ -394,11 +386,16 @@ class Dispatcher:
         return replace(outcome, code=BOX_OFFLINE, charged=False)
 
     def _resume(self, queues: Sequence[EndpointQueue]) -> None:
-        """Resume these queues. Clear the alert if no other queue is offline."""
+        """Resume these queues."""
+        was_offline = self._is_offline
         for queue in queues:
             queue.resume()
-        if not any(queue.offline for queue in self._queues.values()):
-            self._alerts.end(OFFLINE, "the box is online again, so webhooks are sent again")
+        if was_offline and not self._is_offline:
+            log.info("webhooks: the box is online again, so they are sent again")
+
+    @property
+    def _is_offline(self) -> bool:
+        return any(queue.offline for queue in self._queues.values())
 
     def _record(self, attempt: _Attempt, outcome: Outcome, duration_ms: int) -> AttemptRecord:
         delivery, now = attempt.delivery, self._clock.now()
@@ -432,10 +429,7 @@ class Dispatcher:
 
     def _on_stuck(self, stuck: bool) -> None:  # noqa: FBT001 - a callback with one argument
         self._is_stuck = stuck
-        if stuck:
-            self._alerts.begin(UNWRITTEN, "webhook results cannot be written, so webhooks wait")
-        else:
-            self._alerts.end(UNWRITTEN, "webhook results can be written again")
+        if not stuck:
             self._pump_soon()
 
     def _set_alarm(self, seconds: float | None) -> None:

@@ -5,14 +5,6 @@ import contextlib
 import logging
 from collections.abc import Callable, Sequence
 
-from appliance.alerts import (
-    ENDPOINT_BLOCKED,
-    ENDPOINT_FAILING,
-    RECEIVER_CLOCK,
-    SKEW_WARNING_S,
-    Alerts,
-    notice_blocked,
-)
 from appliance.core.errors import Unavailable, log_exception
 from appliance.database.connection import Transaction
 from appliance.database.database import Database
@@ -123,24 +115,3 @@ class Recorder:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._closing.wait()
-
-
-def note_health(alerts: Alerts, record: AttemptRecord) -> None:
-    """Raise or clear the endpoint's alerts. Failures that the box caused do not count."""
-    outcome, id_, skew_s = record.outcome, record.endpoint_id, record.clock_skew_s
-    if not outcome.charged:
-        return
-    if outcome.delivered:
-        alerts.end(ENDPOINT_FAILING, f"webhook endpoint {id_} answers again", id_)
-    else:
-        alerts.begin(ENDPOINT_FAILING, f"webhook endpoint {id_} fails: {outcome.code}", id_)
-    if outcome.code == "blocked":
-        notice_blocked(alerts, id_, "this box is not allowed to connect to its address")
-    else:
-        alerts.end(ENDPOINT_BLOCKED, f"webhook endpoint {id_} is no longer blocked", id_)
-    clock = f"the clock of webhook endpoint {id_}"
-    # Receivers refuse signatures if the difference is 300 s or more.
-    if skew_s is not None and abs(skew_s) > SKEW_WARNING_S:
-        alerts.begin(RECEIVER_CLOCK, f"{clock} differs from the box's by {skew_s} s", id_)
-    elif skew_s is not None:
-        alerts.end(RECEIVER_CLOCK, f"{clock} agrees with the box's", id_)

@@ -4,11 +4,11 @@ import asyncio
 from contextlib import suppress
 from functools import partial
 
-from appliance.alerts import drop_alerts, set_alert
 from appliance.box import Box
 from appliance.core.errors import ApiError, Unavailable
 from appliance.core.scanner_settings import ReaderSettings
 from appliance.database.connection import Reader
+from appliance.doctor.observations import READER_TROUBLE, observe
 from appliance.door.scan import UNREAD, Scan
 from appliance.door.terminals import Terminal, list_terminals
 from appliance.environment import Environment
@@ -16,34 +16,24 @@ from terminal_bridge.api.protocol import decide_code, touch
 from terminal_bridge.scanners.scanner import ARRIVALS, Answer, Decide, Undecided, Watch
 from terminal_bridge.scanners.scanners import Readers
 
-READER_TROUBLE = "reader_trouble"  # the alert's name
-
 
 def readers_of(box: Box) -> Readers:
-    """Create the scanners from the box's settings. Their faults are stored as alerts."""
+    """Create the scanners from the box's settings. Their faults are stored as observations."""
     writing: set[asyncio.Task[None]] = set()
 
     async def write(watch: Watch) -> None:
         place = watch.settings.place
-        sentence = f"Scanner {place}: {watch.trouble}." if watch.trouble else ""
-        database = _environment(box, watch.settings.environment).database
         with suppress(Unavailable):
-            await database.write(set_alert, READER_TROUBLE, sentence, place)
+            await box.live.database.write(observe, READER_TROUBLE, watch.trouble or "", place)
 
     def write_soon(watch: Watch) -> None:
-        """Write the alert in the background, because a write to a full disk would delay scans."""
+        """Write in the background, because a write to a full disk would delay scans."""
         task = asyncio.ensure_future(write(watch))
         writing.add(task)
         task.add_done_callback(writing.discard)
 
-    async def drop_old_alerts() -> None:
-        """Delete the alerts from before the restart, because their scanners may be gone."""
-        for environment in box.environments:
-            with suppress(Unavailable):
-                await environment.database.write(drop_alerts, [READER_TROUBLE])
-
     decider = partial(_decider, box)
-    return Readers(box.settings.readers, decider, box.clock, write_soon, drop_old_alerts)
+    return Readers(box.settings.readers, decider, box.clock, write_soon)
 
 
 def _environment(box: Box, name: str) -> Environment:

@@ -1,7 +1,7 @@
 """All scanners on one computer, started and stopped together."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -23,15 +23,13 @@ class Readers:
     def __init__(
         self, settings: Sequence[ReaderSettings], decider: Callable[[ReaderSettings], Decide],
         clock: Clock, on_change: Callable[[Watch], None] = lambda _: None,
-        before: Callable[[], Awaitable[None]] | None = None,
     ) -> None:  # fmt: skip
         """Set up the scanners without starting them.
 
         `decider` returns the function that decides the codes from one scanner. `on_change` is
-        called in the event loop when a fault begins or ends. `start` awaits `before` before it
-        starts the scanners.
+        called in the event loop when a fault begins or ends.
         """
-        self._before, self._on_change = before, on_change
+        self._on_change = on_change
         self.states = [Watch(each, clock, self._report) for each in settings]
         self._readers = [
             _make(watch, Once(_watched(decider(watch.settings), watch), clock))
@@ -41,8 +39,6 @@ class Readers:
     async def start(self) -> None:
         """Start all scanners."""
         self._loop = asyncio.get_running_loop()
-        if self._before is not None:
-            await self._before()
         for reader in self._readers:
             await reader.start()
 

@@ -6,11 +6,9 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from appliance.alerts import Alert, list_alerts, put_alert
 from appliance.core.tokens import Keyring
 from appliance.doctor.outside import (
     PROOF_PATH,
-    UNREACHABLE,
     OutsideWatch,
     check_outside,
     is_checked,
@@ -19,7 +17,7 @@ from appliance.webhooks.client import OwnAuthority
 from tests.app.portal.people import a_person
 from tests.conftest import running_box, with_settings
 from tests.promises.webhooks.test_certificates import Certificate
-from web.portal.box_jobs import OUTSIDE
+from web.monitoring import OUTSIDE
 
 NONCE = "0123456789abcdef" * 2
 PROXIED = {"X-Forwarded-Proto": "https", "X-Forwarded-For": "9.9.9.9"}
@@ -129,47 +127,28 @@ async def test_only_a_nonce_is_proved(running, nonce):
         assert response.status == 404
 
 
-def alerts(running):
-    found = running.live.database.peek(list_alerts)
-    return [one.subject for one in found if one.name == UNREACHABLE]
+class WatchAt(OutsideWatch):
+    """Checks an address of this machine, which is not on the internet."""
+
+    url = ""
 
 
 def a_watch(running, authority, url):
-    watch = OutsideWatch(running.live, OwnAuthority(authority.pem))
+    watch = WatchAt(running.live, OwnAuthority(authority.pem))
     watch.url = url
     return watch
 
 
-async def test_an_address_that_fails_twice_is_an_alert_until_it_answers(running, proxy, authority):
+async def test_a_fault_outside_has_begun_with_its_first_check(running, proxy, authority, clock):
     watch, proxy.answer = a_watch(running, authority, proxy.url), (502, b"")
     await watch.check()
-    assert alerts(running) == []
+    began = clock.now()
+    clock.advance(600)
     await watch.check()
-    assert alerts(running) == [proxy.url]
+    assert watch.latest.since == began
     proxy.answer = None
     await watch.check()
-    assert (alerts(running), watch.latest.status) == ([], "ok")
-
-
-async def test_an_alert_of_the_previous_process_ends_with_a_good_first_check(
-    running, proxy, authority
-):
-    left = Alert(UNREACHABLE, "https://old.example", running.clock.now(), "")
-    await running.live.database.write(put_alert, left)
-    await a_watch(running, authority, proxy.url).check()
-    assert alerts(running) == []
-
-
-async def test_silence_is_an_alert_only_if_the_address_has_worked(running, authority):
-    async with Proxy(running).at(Certificate("localhost", issuer=authority)) as proxy:
-        known, new = (a_watch(running, authority, proxy.url) for _ in range(2))
-        await known.check()
-    await new.check()
-    await new.check()
-    assert alerts(running) == []
-    await known.check()
-    await known.check()
-    assert alerts(running) == [proxy.url]
+    assert (watch.latest.status, watch.latest.since) == ("ok", None)
 
 
 async def test_it_is_checked_every_ten_minutes_if_there_is_a_public_address(
@@ -197,6 +176,7 @@ def test_only_an_https_address_on_the_internet_is_checked(url, checked):
 
 async def test_the_portal_shows_the_latest_result(running, proxy, authority):
     owner, watch = await a_person(running), running.app[OUTSIDE]
+    watch.__class__ = WatchAt
     watch.url, watch._trust = proxy.url, OwnAuthority(authority.pem)
     proxy.answer = (502, b"")
     status, page, _headers = await owner.get("/portal/box?again=1")

@@ -8,7 +8,7 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
-from appliance.alerts import Alert, list_alerts, put_alert
+from appliance.doctor.observations import list_observations
 from appliance.http.request import caller_key, is_private, networks_of, peer_of
 from tests.app.portal.people import a_person
 from tests.conftest import opened_box, running_box, with_settings
@@ -35,7 +35,7 @@ class Watched:
         return self.told()
 
     def told(self):
-        return [(c.name, c.subject) for c in self.box.live.database.peek(list_alerts)]
+        return [(c.name, c.subject) for c in self.box.live.database.peek(list_observations)]
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ async def test_once_it_says_who_asks_it_is_told_no_more(watched, clock):
 @pytest.mark.parametrize("watched", ["unnamed", "with others"], indirect=True)
 async def test_the_line_that_mends_it_is_a_setting_as_it_is_written(watched):
     await watched.see(PROXY, PUBLIC, FOR)
-    [noted] = watched.box.live.database.peek(list_alerts)
+    [noted] = watched.box.live.database.peek(list_observations)
     named = watched.box.settings.server.trusted_proxies
     assert tomllib.loads(noted.detail) == {"trusted_proxies": [*named, PROXY]}
 
@@ -102,11 +102,10 @@ async def test_the_portal_shows_it_with_its_line_and_a_restart_forgets_it(tmp_pa
         owner = await a_person(running)
         async with running.client.get("/health", headers=FOR) as response:
             assert response.status == 200
-        assert line in (await owner.get("/portal/box"))[1]
+        assert line in (await owner.get("/portal/box?again=1"))[1]
     named = with_settings(server={"trusted_proxies": ("127.0.0.1",)})
     async with running_box(tmp_path, clock, named) as running:
-        await running.live.database.write(put_alert, Alert("of_others", "", 0, ""))
-        assert [c.name for c in running.live.database.peek(list_alerts)] == ["of_others"]
+        assert running.live.database.peek(list_observations) == []
 
 
 PROXIES = networks_of(["10.0.0.0/8"])

@@ -12,9 +12,9 @@ from datetime import date
 import pytest
 import zxingcpp
 
-from appliance.alerts import Alert, put_alert
 from appliance.core.settings import MailSettings
 from appliance.core.tokens import hash_token
+from appliance.doctor.observations import RELAY_AWAY, observe
 from appliance.door.terminals import offer_pairing
 from appliance.email.rendering import EMAIL_KINDS, Composer, read_contents
 from appliance.outbox import announce
@@ -56,7 +56,8 @@ ROOMS = (
 )  # fmt: skip
 # What a GET answers that is no page: parts, feeds, downloads and redirects
 NO_PAGES = {
-    "/portal", "/portal/", "/portal/tonight/rows", "/portal/tonight/events",
+    "/portal", "/portal/", "/portal/reservations/callers",
+    "/portal/tonight/rows", "/portal/tonight/events",
     "/portal/reservations/export.csv", "/portal/reservations/{id}/held.json",
     "/portal/door/log/export", "/portal/box/backup", "/portal/box/update",
 }  # fmt: skip
@@ -127,7 +128,7 @@ class Findings(dict):
 
 async def fill(box):
     """Fill the box with one of everything. Return the paths of its pages, and a reservation."""
-    environment, now = box.environment, box.clock.now()
+    environment = box.environment
     asked = await box.guest(slot="19:30", vip=1, status="requested", notes="Gâteau à 23 h")
     await box.guest(slot=None, table="T2", arrived=1, customer_name=LONG, body_mismatches=1)
     late = await box.guest(slot="22:00", table="T3", late_at=1, status="pending", source="partner")
@@ -138,7 +139,7 @@ async def fill(box):
         "https://pos.partner.example/hooks/venuebox/riad-atlas/7f3c9b21", ("reservation.created",),
     )  # fmt: skip
     await environment.database.write(announce, "reservation.created", asked.id)
-    await environment.database.write(put_alert, Alert("mail_settings", "", now, "none"))
+    await environment.database.write(observe, RELAY_AWAY, "relay.example")
     await a_key(environment)
     await environment.database.write(begin_setup, closed=False)
     await environment.database.write(

@@ -28,6 +28,6 @@ def first_allowed(*options, then):
 
 
 collect_ignore = [
-    *([] if own_mounts() else ["test_full_disk.py"]),
+    *([] if own_mounts() else ["test_full_disk.py", "test_mirror_full.py"]),
     *([] if own_network() else ["test_network_cuts.py"]),
 ]

@@ -24,6 +24,7 @@ class Postgres:
         atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
         self.settings = {"listen_addresses": "", "max_connections": "300"} | settings
         self.process = None
+        self.within = []  # a command that starts it, such as unshare
         self._user = "postgres" if os.getuid() == 0 else Path.home().owner()
         self._become = []
         if os.getuid() == 0:
@@ -47,7 +48,10 @@ class Postgres:
         argv = [PROGRAMS / "postgres", "-D", self.cluster, "-k", self.folder, *set_]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [*self._become, *argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [*self.within, *self._become, *argv],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
             )
         until = time.monotonic() + PATIENCE
         while self._ask("postgres", "SELECT 1").returncode and time.monotonic() < until:

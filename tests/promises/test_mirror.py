@@ -37,6 +37,7 @@ from tests.ports import kept_port
 from tests.promises.postgres import Postgres
 from tests.promises.test_mirror_kill import snapshot
 from tests.readme import ROOT
+from tests.waiting import within
 
 pytestmark = pytest.mark.process
 GUEST = "Salma Idrissi"
@@ -406,6 +407,12 @@ async def test_a_server_that_hangs_holds_up_no_booking(mirror, monkeypatch):
         await mirror.book()
         assert not filling.done()
         assert await filling == "unreachable"
+        monkeypatch.setattr(server, "_CONNECT_SECONDS", 60)
+        filling = asyncio.create_task(mirror.fill())
+        await asyncio.sleep(0.1)
+        filling.cancel()
+        async with within("the box to stop"):
+            await asyncio.wait([filling])
     finally:
         mirror.postgres.wake()
 
@@ -529,3 +536,23 @@ def pay_and_admit(tx, at):
     terminal = tx.value("SELECT id FROM terminal")
     tx.insert("scan_log", {"scan_id": "1", "terminal_id": terminal, "at": at, "kind": "pass",
                            "result": "ok", "admitted": 2, "verdict": "{}"})  # fmt: skip
+
+
+async def test_a_line_that_is_cut_in_the_middle_of_a_batch_costs_nothing(mirror, monkeypatch):
+    await mirror.fill()
+    await mirror.book()
+    cut = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+             WHERE application_name = 'venuebox'"""
+    upsert = server.upsert
+
+    def cut_before(table):
+        mirror.ask(cut)
+        return upsert(table)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(server, "upsert", cut_before)
+        assert await mirror.fill() == "unreachable"
+    assert mirror.ask("SELECT count(*) FROM venuebox.reservation") == ["0"]
+
+    assert await mirror.fill() == ""
+    assert await mirror.different() == []

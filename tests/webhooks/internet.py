@@ -4,7 +4,6 @@ import errno
 import socket
 from ipaddress import ip_address
 
-from appliance.alerts import list_alerts
 from appliance.webhooks.client import connect_directly
 from tests.webhooks.alarms import alarm_is
 
@@ -55,10 +54,6 @@ class Internet:
 
     def _answer_no_names(self):
         self.names.known.update(dict.fromkeys(self._known, NO_ANSWER))
-
-
-def conditions(world):
-    return {c.name for c in world.database.peek(list_alerts)}
 
 
 def charged(world):

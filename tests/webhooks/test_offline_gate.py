@@ -14,7 +14,6 @@ from tests.webhooks.internet import (
     PUBLIC,
     Internet,
     charged,
-    conditions,
     try_fails,
 )
 from tests.webhooks.receivers import an_answer
@@ -29,7 +28,7 @@ async def test_row_17_a_cut_of_three_hours_costs_no_attempt_and_is_over_within_6
     cut(internet)
     await world.book(5)
     await world.recorded(1)
-    await world.until(lambda: conditions(world) == {"box_offline"})
+    await world.until(lambda: world.dispatcher._is_offline)
 
     for _ in range(3 * 60):
         await try_fails(timer)
@@ -44,7 +43,7 @@ async def test_row_17_a_cut_of_three_hours_costs_no_attempt_and_is_over_within_6
 
     await world.settled(*["delivered"] * 10)
     assert world.rows("SELECT DISTINCT attempts FROM delivery") == [(1,)]
-    await world.until(lambda: conditions(world) == set())
+    await world.until(lambda: not world.dispatcher._is_offline)
     assert caplog.text.count("the box is offline") == 1
     assert caplog.text.count("fails") == 0
     assert world.rows("SELECT failures_in_a_row FROM endpoint") == [(0,)]
@@ -150,7 +149,7 @@ async def test_when_two_hosts_time_out_and_none_answers_neither_is_charged_again
     timer.advance(60)
 
     await world.settled("delivered", "delivered")
-    await world.until(lambda: conditions(world) == set())
+    await world.until(lambda: not world.dispatcher._is_offline)
 
 
 async def test_within_a_minute_of_a_success_a_lookup_that_fails_is_charged(

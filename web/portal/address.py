@@ -11,19 +11,19 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from appliance.alerts import list_alerts
 from appliance.box import Box
 from appliance.core.data_directory import wake_box
 from appliance.core.errors import OperatorError, field_invalid
 from appliance.core.files import atomic_write
 from appliance.core.ssh import ensure_key
 from appliance.database.connection import Reader
-from appliance.doctor.check import Sentence, describe
+from appliance.doctor.check import Sentence, describe_acme, describe_seen
+from appliance.doctor.observations import list_observations
 from appliance.relay import Relay
 from appliance.staff.audit_log import record_audit
-from appliance.tls.acme import REQUESTED, read_plan
+from appliance.tls.acme import REQUESTED, Plan, read_plan
+from web.monitoring import OUTSIDE
 from web.portal.box import save_changes, steps_of, text_of
-from web.portal.box_jobs import OUTSIDE
 from web.portal.cookies import BOX, LIVE
 from web.portal.forms import Form
 from web.portal.guard import actor_of
@@ -33,8 +33,6 @@ from web.relay.commands import NotJoined, join_relay
 _PAGE = "/box/address"
 _LETS_ENCRYPT = "https://acme-v02.api.letsencrypt.org/directory"
 _LINE_MAX = 1000
-# Beginnings of the names of alerts that say why guests outside do not reach the box.
-_WHY_UNREACHED = ("relay_", "acme_")
 _ADDRESSES_MAX = 500
 
 
@@ -52,7 +50,9 @@ async def show_address(request: web.Request) -> web.Response:
         "obtains": bool(settings.acme.directory),
         "relay": await asyncio.to_thread(_read_relay, root),
         "key": await asyncio.to_thread(_find_key, root),
-        "troubles": await request[LIVE].database.read(_find_troubles),
+        "troubles": await request[LIVE].database.read(
+            _find_troubles, await asyncio.to_thread(read_plan, root / "tls", box.settings)
+        ),
         "ports": box.settings.server,
         "host": _host_of(box.live.links.address),
         "outside": outside.latest,
@@ -151,14 +151,14 @@ def _find_key(root: Path) -> str:
 def _read_relay(root: Path) -> Relay | None:
     try:
         return Relay.load(root)
-    except OperatorError:  # an alert reports this error
+    except OperatorError:  # a check reports this error
         return None
 
 
-def _find_troubles(reader: Reader) -> list[Sentence]:
+def _find_troubles(reader: Reader, plan: Plan) -> list[Sentence]:
     """Return why guests outside may not reach the box, as far as the box has found out."""
-    found = [each for each in list_alerts(reader) if each.name.startswith(_WHY_UNREACHED)]
-    return [describe(each) for each in found]
+    seen = list_observations(reader, "relay_")
+    return [*map(describe_seen, seen), *([describe_acme(plan.state)] if plan.state.reason else [])]
 
 
 def _authority(directory: str) -> str:

@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from appliance.alerts import list_alerts
 from appliance.backup.catalogue import read_record
 from appliance.backup.recovery_key import ensure_recovery_key, kit_html
 from appliance.box import confirm_clock
@@ -22,7 +21,7 @@ from appliance.core.network import host_exists
 from appliance.core.saved_settings import Changes, SettingFixed
 from appliance.core.settings import Settings
 from appliance.database.connection import Reader
-from appliance.doctor.check import Sentence, describe, worst
+from appliance.doctor.check import Sentence, worst
 from appliance.door.terminals import PORTAL_TERMINAL_ID, list_terminals
 from appliance.email.smtp import send_trial
 from appliance.email.worker import resume_emails
@@ -38,7 +37,8 @@ from appliance.staff.accounts import STEPS, hide_setup_steps, shows_setup_steps
 from appliance.staff.audit_log import record_audit
 from appliance.venue.model import find_zone, fingerprint, get_venue, list_slots, list_tables
 from appliance.venue.venue_file import UNFURNISHED
-from web.portal.box_jobs import BACKING_UP, EXAMINER, OUTSIDE, find_copies, summarise_backups
+from web.monitoring import EXAMINER, OUTSIDE
+from web.portal.box_jobs import BACKING_UP, find_copies, summarise_backups
 from web.portal.cookies import BOX, LIVE
 from web.portal.forms import FORM, Form
 from web.portal.guard import actor_of, reauthenticate, staff_of
@@ -102,10 +102,8 @@ async def show_box(
     outside = request.app[OUTSIDE]
     if again:
         await outside.check()
-    checks, checked_at = await request.app[EXAMINER].look(box, again=again) or ([], None)
-    checks = [*checks, *([outside.latest] if outside.latest else [])]
+    checks, checked_at = await request.app[EXAMINER].look(again=again) or ([], None)
     zone = await live.read(find_zone)
-    alerts = [(e, alert) for e in box.environments for alert in await e.database.read(list_alerts)]
     typed = request[FORM].typed() if REFUSED in request else {}
     values = {
         "tab": _tab_of(request),
@@ -114,9 +112,7 @@ async def show_box(
         "lamp": worst(checks) if checked_at else None,
         "checks": checks,
         "said": partial(text_of, language=language),
-        "describe": describe,
         "looked_at": checked_at,
-        "conditions": alerts,
         "now": _in_full(datetime.fromtimestamp(box.clock.now() / 1000, zone), language),
         "zone": zone,
         "box": box,
@@ -215,7 +211,7 @@ async def confirm(request: web.Request, _form: Form) -> web.StreamResponse:
     box = request.app[BOX]
     box.clock.believe(box.clock.machine.now())
     await box.live.database.write(confirm_clock, actor_of(request))
-    await request.app[EXAMINER].look(box, again=True)
+    await request.app[EXAMINER].look(again=True)
     return see_other(request, "/box", "clock-confirmed")
 
 

@@ -10,10 +10,8 @@ from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
-from appliance.alerts import list_alerts
 from appliance.core.i18n import isolate
 from appliance.database.connection import Reader
-from appliance.doctor.check import describe
 from appliance.door.live_feed import Change, Listener
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT
@@ -38,6 +36,7 @@ from appliance.venue.model import (
     overlap,
 )
 from terminal_bridge.api.live_feed import Channel
+from web.monitoring import EXAMINER
 from web.portal.box import text_of
 from web.portal.cookies import BOX, SESSION
 from web.portal.forms import date_parameter
@@ -249,13 +248,13 @@ async def _page(
     days_away = (board["day"] - board["tonight"]).days
     problems = []
     if environment.name == "live" and request[SESSION].person.may("manager"):
-        alerts = await environment.database.read(list_alerts)
-        problems = [text_of(describe(alert), language) for alert in alerts]
+        checks = request.app[EXAMINER].checks
+        problems = [text_of(each.finding, language) for each in checks if each.status == "fail"]
     values = {
         **page_values(request),
         "board": board,
-        "problems": list(dict.fromkeys(problems)),
-        "is_full": environment.database.is_full,  # this cannot be stored as an alert
+        "problems": problems,
+        "is_full": environment.database.is_full,
         "title": near.get(days_away) or language.short_date(board["day"]),
         "sees_guests": request[SESSION].person.may("host"),
         "clock": clock_formatter(request),

@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 
-from appliance.alerts import ENDPOINT_BLOCKED, SKEW_WARNING_S, list_alerts
 from appliance.api_keys import (
     READ_ONLY_SCOPES,
     SCOPES,
@@ -23,6 +22,7 @@ from appliance.api_keys import (
 from appliance.core.errors import ChangedMeanwhile, EndpointIsInactive, NotFound, field_invalid
 from appliance.core.tokens import EnvironmentName
 from appliance.database.connection import Reader, Transaction
+from appliance.doctor.check import SKEW_WARNING_S
 from appliance.http.request import ENVIRONMENT, recheck_authorisation
 from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
 from appliance.reservations.create import SHOWN, list_mismatches
@@ -69,7 +69,7 @@ def integrations_page(
     environment = request[ENVIRONMENT]
     common = {
         "now": environment.database.clock.now(),
-        "conditions": [alert.name for alert in environment.database.peek(list_alerts)],
+        "is_full": environment.database.is_full,
         "room": f"{environment.prefix}/portal/integrations",
         "prefix": environment.prefix,
     }
@@ -105,21 +105,20 @@ def _read_overview(
     uses = list_key_use(reader)
     keys = [(key, uses.get(key.id, KeyUse())) for key in list_keys(reader)]
     endpoints = [
-        (endpoint, read_queue(reader, endpoint.id), _health_of(reader, endpoint))
+        (endpoint, read_queue(reader, endpoint.id), _health_of(endpoint))
         for endpoint in list_endpoints(reader)
     ]
     return keys, endpoints, len(list_mismatches(reader))
 
 
-def _health_of(reader: Reader, endpoint: Endpoint) -> str:
+def _health_of(endpoint: Endpoint) -> str:
     """Return the name of the endpoint's health state.
 
     The states are `inactive`, `blocked`, `failing`, `new` and `good`.
     """
-    alerts = {alert.name for alert in list_alerts(reader) if alert.subject == endpoint.id}
     if not endpoint.active:
         return "inactive"
-    if ENDPOINT_BLOCKED in alerts or endpoint.last_outcome == "blocked":
+    if endpoint.last_outcome == "blocked":
         return "blocked"
     if endpoint.failures_in_a_row:
         return "failing"
@@ -309,7 +308,7 @@ def _read_endpoint(reader: Reader, endpoint_id: str) -> dict[str, object]:
         "queue": read_queue(reader, endpoint_id),
         "latest": latest.deliveries,
         "event_types": _EVENT_TYPES,
-        "health": _health_of(reader, endpoint),
+        "health": _health_of(endpoint),
         "skew_most": SKEW_WARNING_S,
         "seen": _fingerprint(endpoint),
         "old_signs": (endpoint.previous_secret_expires_at or 0) > reader.now,

@@ -1,4 +1,4 @@
-"""Keep the box connected to its relay, and raise an alert while guests cannot reach it.
+"""Keep the box connected to its relay, and remember it while guests cannot reach it.
 
 The SSH library is imported only when the box has joined a relay, because it takes 5 MB.
 """
@@ -11,10 +11,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from appliance.alerts import list_alerts, set_alert
 from appliance.box import Box
 from appliance.core.errors import OperatorError, Unavailable, log_exception
 from appliance.database.database import ChangedBeside
+from appliance.doctor.observations import (
+    RELAY_AWAY,
+    RELAY_UNUSABLE,
+    list_observations,
+    observe,
+)
 from appliance.http.request import networks_of
 from appliance.relay import Relay
 
@@ -23,9 +28,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-RELAY_AWAY = "relay_away"
-RELAY_UNUSABLE = "relay_unusable"
-_ALERTS = "relay_"  # prefix of the names of the alerts here and in `line`
+_NAMES = "relay_"  # prefix of the names of the observations here and in `line`
 _NO_HTTPS = (
     "the box does not serve https. Set server.host to a network address of the box, and set "
     "server.tls_port."
@@ -33,7 +36,7 @@ _NO_HTTPS = (
 _RETRY_SECONDS = (0.5, 3.0)
 _RETRY_REFUSED_SECONDS = (60.0, 90.0)
 _READ_AGAIN_SECONDS = (30.0, 60.0)
-# Time offline before the alert is raised. To restart the relay takes less, and so does the relay to
+# Time offline before it is observed. To restart the relay takes less, and so does the relay to
 # notice that an earlier line is dead.
 _QUIET_SECONDS = 30.0
 
@@ -85,7 +88,7 @@ class RelayClient:
                     await self._changed.wait()
                     self._lost_at = self._box.clock.monotonic()
                 elif tls is None:
-                    raise OperatorError(_NO_HTTPS)  # noqa: TRY301 - becomes an alert below
+                    raise OperatorError(_NO_HTTPS)  # noqa: TRY301 - becomes an observation below
                 else:
                     pause = await self._connect(relay, tls)
             except OperatorError as error:
@@ -156,14 +159,12 @@ class RelayClient:
                 await self._changed.wait()
 
     async def _put(self, name: str | None, detail: str = "") -> None:
-        """Store the alert `name`, if any, and clear all other alerts of the client."""
+        """Store the observation `name`, if any, and delete all others of the client."""
         database = self._box.live.database
-        stored = {
-            each.name: each for each in database.peek(list_alerts) if each.name.startswith(_ALERTS)
-        }
+        stored = {each.name: each for each in database.peek(list_observations, _NAMES)}
         with suppress(Unavailable):
             for each in stored.keys() - {name}:
-                await database.write(set_alert, each, "")
+                await database.write(observe, each, "")
             if name is not None and (name not in stored or stored[name].detail != detail):
                 log.warning("relay: %s %s", name, detail)
-                await database.write(set_alert, name, detail)
+                await database.write(observe, name, detail)

@@ -37,7 +37,7 @@ ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 class Refused(Exception):
     """Raised if the relay refuses this box, or if it is not the relay that the box has joined.
 
-    `reason` is the name of the alert to raise.
+    `reason` is the name of the observation to store.
     """
 
     def __init__(self, reason: str) -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from appliance.alerts import Alert, list_alerts, put_alert
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
 from appliance.core.data_directory import DataDirectory
@@ -63,10 +62,6 @@ async def looked_after(certificates, box, settings=SETTINGS):
         await scheduler.close()
 
 
-def alerts(box):
-    return [(alert.name, alert.subject) for alert in box.live.database.peek(list_alerts)]
-
-
 async def test_nothing_is_ordered_by_a_clock_that_is_not_believed(box, certificates, orders):
     doubt(box.clock)
     async with looked_after(certificates, box):
@@ -74,12 +69,12 @@ async def test_nothing_is_ordered_by_a_clock_that_is_not_believed(box, certifica
         assert read_state(certificates.folder).attempts == ()
 
 
-async def test_a_refusal_is_an_alert_and_is_tried_again_when_its_time_has_come_not_before(
+async def test_a_refusal_is_recorded_and_is_tried_again_when_its_time_has_come_not_before(
     box, certificates, orders, clock
 ):
     async with looked_after(certificates, box) as scheduler:
         assert [order.name for order in orders] == [NAME]
-        assert alerts(box) == [("acme_caa", NAME)]
+        assert read_state(certificates.folder).reason == "caa"
         clock.advance(4 * MINUTE)
         scheduler.look()
         await scheduler.settle()
@@ -104,13 +99,6 @@ async def test_an_attempt_that_cannot_be_recorded_is_not_made(
 
     async with looked_after(certificates, box):
         assert orders == []
-
-
-async def test_without_acme_an_earlier_alert_is_taken_back(box, certificates, orders):
-    await box.live.database.write(put_alert, Alert("acme_dns", NAME, 0, "no record"))
-
-    async with looked_after(certificates, box, Settings()):
-        assert (alerts(box), orders) == ([], [])
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])

@@ -2,19 +2,18 @@
 
 import pytest
 
-from appliance.alerts import Alert, put_alert
 from appliance.box import find_heartbeat, write_heartbeat
 from appliance.clock import parse_instant
 from appliance.core.settings import read_settings
+from appliance.doctor.observations import PROXY_SILENT, observe
 from appliance.staff.audit_log import list_audit_entries
 from tests.app.portal.people import a_person, keeps_settings
 from tests.conftest import with_settings
 
 
 async def test_what_the_box_reports_is_shown_as_text(running, manager):
-    condition = Alert("reader_trouble", "", running.clock.now(), "no way out <b>")
-    await running.live.database.write(put_alert, condition)
-    _, text, _ = await manager.get("/portal/box")
+    await running.live.database.write(observe, PROXY_SILENT, "no way out <b>", "10.0.0.1")
+    _, text, _ = await manager.get("/portal/box?again=1")
     assert "no way out &lt;b&gt;" in text
 
 
@@ -85,14 +84,14 @@ async def test_an_owner_says_by_a_button_that_the_boxs_clock_is_right(running, w
     running.clock.set(wrong)
     owner, manager = await a_person(running), await a_person(running, "manager")
     button = 'action="/portal/box/clock"'
-    assert button in (await owner.get("/portal/box"))[1]
+    assert button in (await owner.get("/portal/box?again=1"))[1]
     assert button not in (await manager.get("/portal/box"))[1]
     assert (await manager.post("/portal/box/clock", {}))[0] == 403
 
     status, _, headers = await owner.post("/portal/box/clock", {})
 
     assert (status, headers["Location"]) == (303, "/portal/box?note=clock-confirmed")
-    assert button not in (await owner.get("/portal/box"))[1]
+    assert button not in (await owner.get("/portal/box?again=1"))[1]
     assert running.live.database.peek(find_heartbeat) == running.box.clock.now()
     assert running.box.clock.now() == parse_instant(wrong)
     assert running.box.clock.is_believed()
@@ -100,10 +99,15 @@ async def test_an_owner_says_by_a_button_that_the_boxs_clock_is_right(running, w
     assert (newest.what, newest.actor) == ("clock_confirmed", f"staff:{owner.id}")
 
 
-async def test_a_problem_of_the_test_environment_says_so(running):
-    owner = await a_person(running)
-    failing = Alert("endpoint_failing", "", running.clock.now(), "fails")
-    await running.box.test.database.write(put_alert, failing)
-    _, text, _ = await owner.get("/portal/box")
-    problem = text.partition('id="conditions"')[2].partition("</li>")[0]
-    assert '<span class="chip">' in problem
+async def test_the_values_of_a_mail_provider_fill_the_form(owner):
+    _, page, _ = await owner.get("/portal/box?tab=mail&provider=ovh")
+    assert 'name="host" value="ssl0.ovh.net"' in page
+    assert 'name="port" type="number" min="1" max="65535" value="465"' in page
+
+
+@pytest.mark.parametrize("tab", ["health", "backups", "mail", "version", "other"])
+async def test_each_tab_of_the_box_shows_its_own_section(owner, tab):
+    _, page, _ = await owner.get(f"/portal/box?tab={tab}")
+    shown = {"backups": 'id="backups"', "mail": 'id="letters"', "version": 'id="update"'}
+    sections = {*shown.values(), 'class="sheet health"'}
+    assert {each for each in sections if each in page} == {shown.get(tab, 'class="sheet health"')}

@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from appliance.alerts import Alert, put_alert
-from appliance.doctor.check import MESSAGES
+from appliance.doctor.observations import RELAY_AWAY, observe
 from appliance.door.terminals import issue_terminal
 from appliance.venue.edit import add_slot
 from appliance.venue.model import Slot
@@ -13,6 +12,7 @@ from tests.app.portal.people import a_person
 from tests.app.portal.seating import path_of, seat
 from tests.app.terminal_bridge.listening import Ear
 from tests.builders import TONIGHT, table_id
+from web.monitoring import EXAMINER
 
 
 def row_of(page, number):
@@ -54,15 +54,15 @@ async def test_the_board_of_a_venue_that_is_not_active_says_so_and_where_to_chan
     )
 
 
-async def test_the_board_tells_managers_of_a_failing_backup(running, host, manager):
-    failed = Alert("no_backup", "", running.clock.now(), "no backup was made: no space")
-    await running.live.database.write(put_alert, failed)
+async def test_the_board_tells_managers_of_a_failing_check(running, host, manager):
+    await running.live.database.write(observe, RELAY_AWAY, "relay.example")
+    await running.app[EXAMINER].look(again=True)
 
     (_, for_host, _), (_, for_manager, _) = [
         await person.get("/portal/tonight") for person in (host, manager)
     ]
-    assert MESSAGES["no_backup"] in for_manager
-    assert MESSAGES["no_backup"] not in for_host
+    assert "relay.example" in for_manager
+    assert "relay.example" not in for_host
 
 
 async def test_the_board_tells_everybody_that_the_disk_is_full(running, host):

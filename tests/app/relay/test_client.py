@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from appliance.alerts import list_alerts
 from appliance.core.ssh import key_file
+from appliance.doctor.observations import list_observations
 from appliance.relay import relay_file
 from tests.app.relay.relay_world import CALLER, HERE, Answering, header_of
 from tests.conftest import opened_box
@@ -29,15 +29,15 @@ class Joined:
     def start(self, *, serves_tls=True):
         self.client.start(partial(Answering, self.seen) if serves_tls else None)
 
-    def alerts(self):
-        return {(each.name, each.detail) for each in self.box.live.database.peek(list_alerts)}
+    def seen_faults(self):
+        return {(each.name, each.detail) for each in self.box.live.database.peek(list_observations)}
 
-    async def until_alerts(self, *wanted):
-        """Wait until these alerts are active, and no others."""
-        await self.relay.until(lambda: self.alerts() == set(wanted))
+    async def until_seen(self, *wanted):
+        """Wait until these faults are observed, and no others."""
+        await self.relay.until(lambda: self.seen_faults() == set(wanted))
 
     async def until_told(self, *names):
-        await self.relay.until(lambda: {name for name, _ in self.alerts()} == set(names))
+        await self.relay.until(lambda: {name for name, _ in self.seen_faults()} == set(names))
 
     async def until_reached(self):
         await until(self.is_reached)
@@ -73,14 +73,14 @@ async def joined(root, clock, settings, relay, monkeypatch):
 async def test_a_box_follows_join_and_leave_while_it_runs(joined):
     joined.start()
     await asyncio.sleep(0)
-    assert joined.alerts() == set()
+    assert joined.seen_faults() == set()
     joined.change(joined.offer)
     await joined.until_reached()
 
     joined.change(None)
 
     await joined.relay.until(lambda: not joined.relay.lines)
-    await joined.until_alerts()
+    await joined.until_seen()
 
 
 async def test_a_lost_line_is_opened_again(joined):
@@ -91,7 +91,7 @@ async def test_a_lost_line_is_opened_again(joined):
     joined.relay.cut()
 
     await joined.until_reached()
-    await joined.until_alerts()
+    await joined.until_seen()
 
 
 @pytest.mark.parametrize("accepts", [False, True])
@@ -103,30 +103,30 @@ async def test_a_relay_that_does_not_answer_is_told_until_it_does(
         port = silent.getsockname()[1] if accepts else unused_tcp_port_factory()
         hasty.setattr("web.relay.line._CONNECT_SECONDS", 0.05)
         joined.change(replace(joined.offer, port=port))
-        await joined.until_alerts(("relay_away", HERE))
+        await joined.until_seen(("relay_away", HERE))
 
     joined.change(joined.offer)
 
     await joined.until_reached()
-    await joined.until_alerts()
+    await joined.until_seen()
 
 
 @pytest.mark.parametrize(
-    ("change", "alert"),
+    ("change", "name"),
     [
         ({"fingerprint": "SHA256:other"}, "relay_other_key"),
         ({"user": "somebody"}, "relay_revoked"),
         ({"listen_port": 1}, "relay_taken"),  # another box's, or this one's old one
     ],
 )
-async def test_each_refusal_is_told_until_the_relay_accepts_the_box(joined, change, alert):
+async def test_each_refusal_is_told_until_the_relay_accepts_the_box(joined, change, name):
     joined.start()
     joined.change(replace(joined.offer, **change))
-    await joined.until_alerts((alert, HERE))
+    await joined.until_seen((name, HERE))
 
     joined.change(joined.offer)
     await joined.until_reached()
-    await joined.until_alerts()
+    await joined.until_seen()
 
 
 async def test_a_file_or_key_that_cannot_be_used_is_told_until_it_can(joined, monkeypatch):
@@ -143,7 +143,7 @@ async def test_a_file_or_key_that_cannot_be_used_is_told_until_it_can(joined, mo
         file.write_bytes(whole)  # nothing tells the box
 
         await joined.until_reached()
-        await joined.until_alerts()
+        await joined.until_seen()
 
 
 async def test_a_box_without_https_says_that_it_cannot_use_the_relay(joined):

@@ -1,17 +1,27 @@
 """A healthy box has nothing to mend; every finding is in each language, and has its remedy."""
 
-import ast
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from appliance.core.i18n import load_languages
+from appliance.clock import SystemClock, newest_zone_database
+from appliance.core.tokens import Tokens
+from appliance.database.integrity import session
 from appliance.doctor import checks as doctor_checks
 from appliance.doctor.check import MESSAGES, Check, worst
 from appliance.doctor.checks import CHECKS, examine
+from appliance.doctor.observations import (
+    PROXY_SILENT,
+    PROXY_UNKNOWN,
+    RELAY_AWAY,
+    RELAY_UNUSABLE,
+)
+from appliance.reservations.create import enter_by_staff
 from appliance.tls.acme import REASONS
+from tests.builders import a_booking
 from tests.readme import ROOT
-from tests.unit.doctor.conftest import english
+from web.relay.line import RELAY_OTHER_KEY, RELAY_REVOKED, RELAY_TAKEN
 
 
 def test_a_healthy_box_is_well_in_every_way(ward):
@@ -55,59 +65,46 @@ def test_the_guide_for_who_looks_after_a_box_explains_every_check_and_no_other()
     assert explained == [check.__name__ for check in CHECKS]
 
 
-def note(ward, name, detail="it is so."):
-    ward.write("INSERT INTO condition (name, subject, since, detail)"
-               " VALUES (:name, '', 0, :detail)", name=name, detail=detail)  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "check", "status"),
+    [("proxy_unknown", "proxies", "warn"), ("relay_away", "relay", "fail")],
+)
+def test_what_the_running_box_saw_is_a_finding_with_its_beginning(ward, name, check, status):
+    ward.write("INSERT INTO observation VALUES (:name, '10.0.0.1', 5, 'x')", name=name)
+
+    found = ward.find(check)
+
+    assert (found.status, found.since) == (status, 5)
 
 
-NOTING = (
-    "Alert", "begin", "drop_alert", "note_alert", "_note", "_put", "Refused", "set_alert", "write",
-)  # fmt: skip
-
-
-def noted_names():
-    """The names of conditions in the modules that note them, or say that they are over."""
-    rooms = ("appliance", "terminal_bridge", "web")
-    files = [file for room in rooms for file in (ROOT / room).rglob("*.py")]
-    trees = [ast.parse(file.read_text("utf-8")) for file in files if "frontend" not in file.parts]
-    values, noted = {}, set()
-    for node in (node for tree in trees for node in ast.walk(tree)):
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(value))):
-                if re.fullmatch(r"[a-z]+(_[a-z]+)+", value):
-                    values[name] = value
-            case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called), args=arguments):
-                if called in NOTING:
-                    noted |= {each.id for each in arguments if isinstance(each, ast.Name)}
-    return {values[name] for name in noted if name in values}
-
-
-def test_each_condition_that_is_noted_has_its_words_and_no_other_has():
+def test_what_observations_may_say_has_its_words():
     of_acme = {f"acme_{reason}" for reason in REASONS}
-    assert noted_names() | of_acme == MESSAGES.keys()
+    relay = {RELAY_AWAY, RELAY_UNUSABLE, RELAY_REVOKED, RELAY_OTHER_KEY, RELAY_TAKEN}
+    assert of_acme | relay | {PROXY_UNKNOWN, PROXY_SILENT} == MESSAGES.keys()
 
 
-@pytest.mark.parametrize("name", MESSAGES)
-def test_what_the_box_has_noted_is_told(ward, name):
-    note(ward, name)
+@pytest.mark.parametrize(
+    ("trouble", "status"),
+    [("settings: sign-in refused with 535", "fail"), ("no route", "warn"),
+     ("recipient refused with 450", "ok"), (None, "ok")],
+)  # fmt: skip
+def test_emails_that_wait_for_the_mail_server_are_a_finding_since_the_oldest(ward, trouble, status):
+    with session(ward.root / "live.db", SystemClock(), Tokens(), newest_zone_database()) as tx:
+        (table,) = tx.row("SELECT id FROM venue_table ORDER BY position")
+        booking = a_booking(table_id=table, date=datetime.now(UTC).date() + timedelta(days=1))
+        made = enter_by_staff(tx, booking, actor="staff:1")
+        tx.insert("email", {"id": "e", "reservation_id": made.id, "kind": "reminder",
+                            "language": "fr", "state": "waiting", "due_at": 9, "created_at": 7,
+                            "trouble": trouble})  # fmt: skip
 
-    found = ward.find("conditions")
+    found = ward.find("mail")
 
-    assert found.status == ("fail" if name == "unwritten_outcomes" else "warn")
-    assert "%(" in MESSAGES[name] or "it is so" in english(found)
-
-
-def test_a_condition_of_a_newer_version_is_told_as_it_was_noted(ward):
-    note(ward, "of_tomorrow")
-
-    assert "it is so" in ward.find("conditions").finding.text(load_languages().get("ar"))
+    assert (found.status, found.since) == (status, None if status == "ok" else 7)
 
 
-def test_what_a_process_noted_about_itself_is_past_when_it_is_off(ward):
-    note(ward, "clock_held")
-    (ward.root / "poke").unlink()
+def test_the_damage_that_the_night_found_is_told_without_reading_everything(ward):
+    ward.write("INSERT INTO observation VALUES ('database_damaged', '', 5, 'page 7')")
 
-    assert ward.status("conditions") == "ok"
-
-    note(ward, "endpoint_failing")
-    assert ward.status("conditions") == "warn"
+    assert ward.status("integrity") == "ok"
+    ward.become(deep=False)
+    assert ward.find("integrity").since == 5

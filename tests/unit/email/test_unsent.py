@@ -1,8 +1,7 @@
 import pytest
 
-from appliance.alerts import list_alerts
 from appliance.email.worker import EmailWorker
-from tests.unit.email.mail_servers import Handler, pass_time, settle, smtp_server
+from tests.unit.email.mail_servers import pass_time
 
 MINUTE = 60
 
@@ -66,42 +65,3 @@ async def test_a_letter_that_is_kept_is_said_to_be_sent_and_is_not(
     assert await email_worker.send_now(letter_id) == "sent"
     assert letter_row(letter_id).state == "kept"
     assert mailbox.messages == []
-
-
-@pytest.fixture
-def conditions(environment):
-    return lambda: [(c.name, c.detail) for c in environment.database.peek(list_alerts)]
-
-
-@pytest.mark.parametrize(
-    "answer", ["535 5.7.8 no", "530 5.7.0 sign in first", "550 5.1.0 who are you"]
-)
-async def test_a_server_that_does_not_let_us_send_is_said_to_need_other_settings(
-    at_port, a_letter, clock, conditions, answer
-):
-    handler = Handler()
-    handler.mail = answer
-    async with smtp_server(handler) as (port, _):
-        email_worker = EmailWorker(at_port(port))
-        await email_worker.start()
-        await a_letter()
-        await settle(email_worker)
-        [(name, detail)] = conditions()
-        assert name == "mail_settings"
-        assert answer[:3] in detail
-
-        handler.mail = "250 OK"
-        await pass_time(email_worker, clock, MINUTE)
-        await email_worker.close()
-
-    assert conditions() == []
-
-
-async def test_a_server_that_is_away_is_said_to_be_away(at_port, a_letter, clock, conditions):
-    email_worker = EmailWorker(at_port(1))
-    await email_worker.start()
-    await a_letter()
-    await settle(email_worker)
-    await email_worker.close()
-
-    assert [name for name, _ in conditions()] == ["mail_unreachable"]

@@ -4,14 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.alerts import Alert, list_alerts, put_alert
 from appliance.backup.catalogue import read_record, write_record
-from appliance.backup.copies import Copier, CopyRecord, UnusableCopy
-from appliance.backup.targets import TargetError
+from appliance.backup.copies import Copier, CopyRecord
 from appliance.core.data_directory import DataDirectory
+from appliance.doctor.observations import DAMAGED, PROXY_SILENT, observe
 from appliance.jobs.nightly import (
-    BACKUP_TARGET,
-    DAMAGED,
     BackupCopies,
     FrequentBackups,
     NightlyWork,
@@ -64,7 +61,7 @@ async def test_a_booking_is_in_a_backup_five_minutes_after_the_last_one(frequent
 
 async def test_without_a_change_nothing_is_written(frequent, box):
     box.clock.machine.advance(5 * MINUTE)
-    await box.live.database.write(put_alert, Alert("box_offline", "", 0, "it is"))
+    await box.live.database.write(observe, PROXY_SILENT, "x")
 
     assert await due_in(frequent, box) is None
 
@@ -86,7 +83,7 @@ async def test_the_owner_sets_the_minutes_or_none(frequent, box, minutes):
 
 async def test_a_damaged_database_is_not_backed_up(frequent, box):
     await book(box)
-    await box.live.database.write(put_alert, Alert(DAMAGED, "", 0, "it is"))
+    await box.live.database.write(observe, DAMAGED, "it is")
     box.clock.machine.advance(5 * MINUTE)
 
     assert await due_in(frequent, box) is None
@@ -123,38 +120,6 @@ def copies(frequent, box, tmp_path, monkeypatch):
     return job, raised
 
 
-async def alerts_of(box):
-    return [alert.name for alert in await box.live.database.read(list_alerts)]
-
-
-async def test_a_target_that_fails_for_a_day_is_an_alert_until_it_works(copies, box):
-    job, raised = copies
-    raised.append(TargetError("no route"))
-    for _ in range(3):
-        assert await alerts_of(box) == []
-        with pytest.raises(TargetError):
-            await job.copy()
-        box.clock.machine.advance(DAY // 3)
-
-    with pytest.raises(TargetError):
-        await job.copy()
-    assert await alerts_of(box) == [BACKUP_TARGET]
-
-    raised.append(None)
-    await job.copy()
-    assert await alerts_of(box) == []
-
-
-async def test_a_copy_that_cannot_be_restored_is_an_alert_at_once(copies, box):
-    job, raised = copies
-    raised.append(UnusableCopy("it is damaged"))
-
-    with pytest.raises(UnusableCopy):
-        await job.copy()
-
-    assert await alerts_of(box) == [BACKUP_TARGET]
-
-
 async def test_each_new_backup_is_due_at_the_target(copies, frequent, box):
     job, raised = copies
     raised.append(None)
@@ -166,14 +131,3 @@ async def test_each_new_backup_is_due_at_the_target(copies, frequent, box):
     await frequent.back_up()
 
     assert await due_in(job, box) <= 0
-
-
-async def test_the_alert_goes_with_the_target(copies, frequent, box):
-    await box.live.database.write(put_alert, Alert(BACKUP_TARGET, "", 0, "it fails"))
-    job = BackupCopies(box)
-    assert await due_in(job, box) <= 0
-
-    await job.copy()
-
-    assert await alerts_of(box) == []
-    assert await due_in(job, box) is None

@@ -1,20 +1,18 @@
 """The night's work: due after the latest proof, caught up after a time off, told when it fails."""
 
-import asyncio
 from types import SimpleNamespace
 
 import pytest
 
-from appliance.alerts import list_alerts
 from appliance.backup.catalogue import Record, read_record, write_record
 from appliance.backup.recovery_key import ensure_recovery_key
 from appliance.clock import parse_instant
 from appliance.core.data_directory import DataDirectory
-from appliance.jobs.nightly import DAMAGED, NO_BACKUP, NightlyWork, Retention, next_night
+from appliance.doctor.observations import DAMAGED, list_observations
+from appliance.jobs.nightly import NightlyWork, Retention, next_night
 from appliance.scheduler import Scheduler
 from tests.unit.backup.making import MASTER_KEY
 from tests.unit.jobs.keeping import Timer
-from tests.waiting import until
 
 
 @pytest.mark.parametrize(
@@ -45,22 +43,10 @@ def nights(box, tmp_path):
 
 
 async def names(box):
-    return [condition.name for condition in await box.live.database.read(list_alerts)]
+    return [each.name for each in await box.live.database.read(list_observations)]
 
 
-async def test_a_backup_that_fails_is_a_condition_until_one_is_made(nights, box, tmp_path):
-    (tmp_path / "backups").rmdir()
-    (tmp_path / "backups").write_text("in the way")
-
-    await nights.do_now()
-    assert await names(box) == [NO_BACKUP]
-
-    (tmp_path / "backups").unlink()
-    await nights.do_now()
-    assert await names(box) == []
-
-
-async def test_damage_is_a_condition_and_no_backup_is_made_of_it(nights, box, monkeypatch):
+async def test_damage_is_remembered_and_no_backup_is_made_of_it(nights, box, monkeypatch):
     monkeypatch.setattr("appliance.jobs.nightly.list_faults", lambda _: ["page 7 is damaged"])
 
     await nights.do_now()
@@ -72,46 +58,16 @@ async def test_damage_is_a_condition_and_no_backup_is_made_of_it(nights, box, mo
 DAY = 86_400
 
 
-async def test_where_the_night_hangs_it_is_said_all_the_same(nights, box, tmp_path):
-    _, scheduler = of(nights, box)
-    write_record(tmp_path, Record(at=box.clock.now()))
-    hanging = asyncio.Event()
-    nights.jobs[0].run = hanging.wait
-    scheduler.start(*nights.jobs)
-    await look(scheduler, nights)
-
-    box.clock.machine.advance(DAY)
-    await look(scheduler, nights)
-    assert await names(box) == []
-    assert nights.jobs[0].task is not None
-
-    box.clock.machine.advance(DAY)
-    await look(scheduler, nights)
-    [condition] = await box.live.database.read(list_alerts)
-    assert (condition.name, condition.since) == (NO_BACKUP, box.clock.now())
-
-    write_record(tmp_path, Record(at=box.clock.now()))  # one made by hand
-    await look(scheduler, nights)
-    assert await names(box) == []
-    await scheduler.close()
-
-
 def of(nights, box):
     timer = Timer()
     return timer, Scheduler(box.clock, timer)
-
-
-async def look(scheduler, nights):
-    """All but the night's work, which may hang."""
-    scheduler.look()
-    await until(lambda: not scheduler._looking and not nights.jobs[1].task)
 
 
 async def test_after_a_sleep_of_the_machine_the_night_is_made_up_for_at_once(nights, box, tmp_path):
     timer, scheduler = of(nights, box)
     ensure_recovery_key(DataDirectory(tmp_path))
     write_record(tmp_path, Record(at=box.clock.now()))
-    scheduler.start(*nights.jobs)
+    scheduler.start(nights.job)
     await scheduler.settle()
     assert timer.seconds == 9 * 3600  # four in the night of the venue
 
@@ -129,7 +85,7 @@ async def test_a_night_without_a_backup_is_tried_again_and_each_time_it_waits_lo
     (tmp_path / "backups").rmdir()
     (tmp_path / "backups").write_text("in the way")
     timer, scheduler = of(nights, box)
-    scheduler.start(nights.jobs[0])
+    scheduler.start(nights.job)
     await scheduler.settle()
 
     waits = []

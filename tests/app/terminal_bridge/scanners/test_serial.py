@@ -92,7 +92,7 @@ async def test_garbage_is_dropped_told_in_the_state_and_never_decided(
 async def test_the_trouble_of_a_reader_is_noted_for_the_doctor_while_it_lasts(
     box, door, scanner, settings_of
 ):
-    noted = "SELECT name, detail FROM condition"
+    noted = "SELECT name, detail FROM observation"
 
     async def becomes(count):
         async with within(f"{count} noted troubles"):

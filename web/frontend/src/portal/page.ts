@@ -135,3 +135,21 @@ function describeTime(value: string): string {
   const format = new Intl.DateTimeFormat(undefined, { hour: "numeric" }).resolvedOptions();
   return format.hour12 ? value : "";
 }
+
+/** Fill the form in with the values of the button `data-fill`, such as those of a known guest. */
+export function fillOnClick(): void {
+  document.addEventListener("click", (event) => {
+    const button = (event.target as Element).closest<HTMLButtonElement>("[data-fill]");
+    const values = JSON.parse(button?.dataset["fill"] ?? "{}") as Record<string, string>;
+    for (const [name, value] of Object.entries(values)) {
+      const field = button?.form?.elements.namedItem(name);
+      if (!(field instanceof HTMLInputElement)) continue;
+      field.value = value;
+      field.dispatchEvent(new Event("change", { bubbles: true }));
+    }
+    if (!button) return;
+    const notes = button.form?.elements.namedItem("notes");
+    if (notes instanceof HTMLElement) notes.focus();
+    document.getElementById("callers")?.replaceChildren();
+  });
+}
