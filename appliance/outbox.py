@@ -15,7 +15,8 @@ EVENT_TYPES = (
     "webhook.test",
 )
 # Event types that the interface does not define. Only endpoints that name them receive them.
-EXTRA_TYPES = ("reservation.updated", "reservation.checkin_reverted")
+VENUE_UPDATED = "venue.updated"
+EXTRA_TYPES = ("reservation.updated", VENUE_UPDATED, "reservation.checkin_reverted")
 
 
 class DeliveriesQueued(Struct, frozen=True):
@@ -24,12 +25,13 @@ class DeliveriesQueued(Struct, frozen=True):
     endpoint_ids: tuple[str, ...]
 
 
-def announce(tx: Transaction, event_type: str, reservation_id: str) -> None:
+def announce(tx: Transaction, event_type: str, reservation_id: str | None) -> None:
     """Write an event in the same transaction as its cause (interface, section 6).
 
-    After the commit, a `DeliveriesQueued` notice wakes the dispatcher, which sends the event.
+    `reservation_id` is None for `venue.updated`. After the commit, a `DeliveriesQueued` notice
+    wakes the dispatcher, which sends the event.
     """
-    endpoints = tx.keep(_load_endpoints)
+    endpoints = tx.keep("endpoint", _load_endpoints)
     subscribed = [id_ for id_, event_types in endpoints if event_type in event_types]
     queue_event(tx, event_type, reservation_id, subscribed)
 

@@ -28,6 +28,7 @@ from appliance.venue.model import (
     offered_slots,
 )
 from web.api.openapi import ExampleBooking, build_document, describe_servers
+from web.api.postman import make_collection
 from web.portal.cookies import BOX
 from web.rendering import Html, public_page
 from web.routes import PARTNER_ROUTE_TABLE
@@ -54,6 +55,16 @@ async def show_document(request: web.Request) -> web.Response:
         return web.Response(status=304, headers=headers)
     body = template.replace(_BASE.encode(), base.encode())
     return web.Response(body=body, content_type="application/json", headers=headers)
+
+
+async def send_postman(request: web.Request) -> web.Response:
+    """`GET /docs/postman.json`: return the API as a Postman collection for this environment."""
+    environment = request[ENVIRONMENT]
+    template, _ = _document(environment.name, environment.database.peek(_find_example))
+    document = json.loads(template.replace(_BASE.encode(), _base(request).encode()))
+    name = f"venuebox-{environment.name}.postman_collection.json"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return web.json_response(make_collection(document), headers=headers)
 
 
 @lru_cache(maxsize=8)
@@ -161,5 +172,6 @@ DOCS_ROUTES = (
     ("GET", "/docs/reference", show_reference),
     ("GET", "/docs/", show_front),
     ("GET", "/docs/index", show_front),
+    ("GET", "/docs/postman.json", send_postman),
     ("GET", "/docs/{name:.+}", show_page),
 )

@@ -56,6 +56,7 @@ from appliance.tls.certificates import CHALLENGE_PATH
 from appliance.venue.model import get_venue
 from appliance.webhooks.dispatcher import Dispatcher
 from web.api.authentication import KEY, SPENT, Gate
+from web.api.provoked import provoke
 
 ErrorPage = Callable[[web.Request, Exception], web.StreamResponse | None]
 
@@ -512,6 +513,8 @@ def with_key(handler: Handler, scope: str, services: Services, budget: str) -> H
         request.app[SECURE].demand(request)
         request[KEY] = services.gate.admit(request, scope, budget)
         request[ENVIRONMENT], request[SERVICES] = services.environment, services
+        if services.environment.name == "test":
+            await provoke(request)
         return await handler(request)
 
     return handle

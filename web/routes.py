@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from appliance.http.request import Handler
+from web.api.events import show_events
 from web.api.reservations import (
     cancel_reservation,
     change_reservation,
@@ -14,12 +15,16 @@ from web.api.reservations import (
 )
 from web.api.venue import show_availability, show_key, show_range, show_venue
 from web.api.webhooks import (
+    change_webhook,
     create_webhook,
     delete_webhook,
     list_deliveries,
     list_webhooks,
     replay_webhook,
+    roll_webhook,
     send_test_webhook,
+    show_delivery,
+    show_webhook,
 )
 from web.guest.access import access_page, pass_picture, send_calendar, service_worker
 from web.guest.book import booked_page, booking_page, send_booking
@@ -60,13 +65,18 @@ PARTNER_ROUTE_TABLE: tuple[Route, ...] = (
     Route("GET", "/v1/reservations/{id}", "reservations:read", show_reservation, "getReservation"),
     Route("PATCH", "/v1/reservations/{id}", "reservations:write", change_reservation, "changeReservation"),  # noqa: E501
     Route("DELETE", "/v1/reservations/{id}", "reservations:write", cancel_reservation, "cancelReservation"),  # noqa: E501
+    Route("GET", "/v1/events", "reservations:read", show_events, "listEvents"),
     Route("POST", "/v1/holds", "reservations:write", create_hold, "createHold"),
     Route("DELETE", "/v1/holds/{id}", "reservations:write", delete_hold, "deleteHold"),
     Route("GET", "/v1/webhooks", "webhooks:manage", list_webhooks, "listWebhooks"),
     Route("POST", "/v1/webhooks", "webhooks:manage", create_webhook, "createWebhook"),
+    Route("GET", "/v1/webhooks/{id}", "webhooks:manage", show_webhook, "getWebhook"),
+    Route("PATCH", "/v1/webhooks/{id}", "webhooks:manage", change_webhook, "changeWebhook"),
+    Route("POST", "/v1/webhooks/{id}/roll", "webhooks:manage", roll_webhook, "rollWebhook"),
     Route("DELETE", "/v1/webhooks/{id}", "webhooks:manage", delete_webhook, "deleteWebhook"),
     Route("POST", "/v1/webhooks/test", "webhooks:manage", send_test_webhook, "testWebhook"),
     Route("GET", "/v1/webhooks/{id}/deliveries", "webhooks:manage", list_deliveries, "listDeliveries", "deliveries"),  # noqa: E501
+    Route("GET", "/v1/webhooks/{id}/deliveries/{delivery}", "webhooks:manage", show_delivery, "getDelivery", "deliveries"),  # noqa: E501
     Route("POST", "/v1/webhooks/{id}/replay", "webhooks:manage", replay_webhook, "replayWebhook", "deliveries"),  # noqa: E501
 )  # fmt: skip
 

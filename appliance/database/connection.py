@@ -113,7 +113,7 @@ _CACHE, _READER_CACHE = -32_000, -8_000  # size per connection; SQLite reads a n
 OLDEST_SQLITE = (3, 51, 3)  # older versions can corrupt a WAL file when they reset it
 _NOTHING: Mapping[str, Any] = {}
 KEPT_TABLES = ("venue", "venue_table", "slot", "closing_day", "endpoint")
-_CHANGE_OF_KEPT = re.compile(rf"\b(?:INTO|UPDATE|FROM)\s+(?:{'|'.join(KEPT_TABLES)})\b")
+_CHANGE_OF_KEPT = re.compile(rf"\b(?:INTO|UPDATE|FROM)\s+({'|'.join(KEPT_TABLES)})\b")
 
 
 def check_engine() -> None:
@@ -182,18 +182,22 @@ def _insert_statement(table: str, columns: tuple[str, ...]) -> str:
 
 
 @lru_cache(maxsize=512)
-def _changes_kept(sql: str) -> bool:
-    """Whether the statement, which is not a SELECT, changes one of KEPT_TABLES."""
-    return _CHANGE_OF_KEPT.search(sql) is not None
+def _changed_tables(sql: str) -> list[str]:
+    """Return those of KEPT_TABLES that the statement, which is not a SELECT, may change."""
+    return _CHANGE_OF_KEPT.findall(sql)
 
 
 class Reader:
     """Gives a query access to the clock, the time zones, and a snapshot of the committed data."""
 
-    __slots__ = ("_clock", "connection", "zones")
+    __slots__ = ("_clock", "_kept", "connection", "zones")
 
-    def __init__(self, connection: apsw.Connection, clock: Clock, zones: ZoneDatabase) -> None:
+    def __init__(
+        self, connection: apsw.Connection, clock: Clock, zones: ZoneDatabase,
+        kept: dict[str, Any] | None = None,
+    ) -> None:  # fmt: skip
         self.connection = connection
+        self._kept = kept
         self.zones = zones
         self._clock = clock
 
@@ -215,12 +219,18 @@ class Reader:
         found = self.row(sql, parameters)
         return None if found is None else found[0]
 
-    def keep(self, load: Callable[["Reader"], T]) -> T:
-        """Return `load(reader)`, which in the writer's transactions is kept while it holds.
+    def keep(self, table: str, load: Callable[["Reader"], T]) -> T:
+        """Return `load(reader)`, which the writing connection keeps until the table changes.
 
-        `load` must read nothing but KEPT_TABLES, and its result must not be changed.
+        `load` must read nothing but `table`, which must be one of KEPT_TABLES and kept in one form.
+        Its result must not be changed.
         """
-        return load(self)
+        if self._kept is None:
+            return load(self)
+        if table not in self._kept:
+            self._kept[table] = load(self)
+        value: T = self._kept[table]
+        return value
 
     def one(
         self, kind: Callable[..., T], sql: str, parameters: Mapping[str, Any] = _NOTHING
@@ -237,14 +247,13 @@ class Transaction(Reader):
     After the commit, `notices` are passed to the database's listeners.
     """
 
-    __slots__ = ("_has_savepoint", "_kept", "_now", "_wants_savepoint", "notices", "tokens")
+    __slots__ = ("_has_savepoint", "_now", "_wants_savepoint", "notices", "tokens")
 
     def __init__(
         self, connection: apsw.Connection, clock: Clock, zones: ZoneDatabase, tokens: Tokens
     ) -> None:
         super().__init__(connection, clock, zones)
         self._wants_savepoint = self._has_savepoint = False
-        self._kept: dict[Any, Any] | None = None
         self._now = clock.now()
         self.tokens = tokens
         self.notices: list[object] = []
@@ -253,15 +262,6 @@ class Transaction(Reader):
     def now(self) -> int:
         """The time at which the transaction started, in ms since 1970."""
         return self._now
-
-    def keep(self, load: Callable[[Reader], T]) -> T:
-        """Return what an earlier transaction loaded, if nothing has changed it since."""
-        if self._kept is None:
-            return load(self)
-        if load not in self._kept:
-            self._kept[load] = load(self)
-        value: T = self._kept[load]
-        return value
 
     def execute(self, sql: str, parameters: Mapping[str, Any] = _NOTHING) -> int:
         """Run a statement. Returns the number of rows it changed."""
@@ -296,7 +296,7 @@ class Transaction(Reader):
         sql = f"UPDATE {table} SET {changes} WHERE id = :id_"  # noqa: S608
         self.execute(sql, {**values, "id_": id_})
 
-    def join(self, kept: dict[Any, Any], *, is_alone: bool) -> None:
+    def join(self, kept: dict[str, Any], *, is_alone: bool) -> None:
         """Take part in the writer's batch, with the values that it keeps from batch to batch.
 
         If it is not alone, `undo` rolls back this action alone. For this, a SAVEPOINT is opened
@@ -324,5 +324,6 @@ class Transaction(Reader):
         if self._wants_savepoint:
             self.connection.execute("SAVEPOINT action")
             self._wants_savepoint, self._has_savepoint = False, True
-        if self._kept and _changes_kept(sql):
-            self._kept.clear()
+        if self._kept:
+            for table in _changed_tables(sql):
+                self._kept.pop(table, None)

@@ -83,8 +83,8 @@ class Writer:
         self._shut = False
         self._broken = False
         self._failing = False
-        self._kept: dict[Any, Any] = {}  # what transactions keep (see Reader.keep)
-        self._version = 0  # of the file, when this connection last changed or read it
+        self.kept: dict[str, Any] = {}  # what has been read of some tables (see Reader.keep)
+        self._version = 0  # of what other processes have committed
         self._commit_seconds = 1.0  # a moving average of the time that a commit takes
         self._idle: asyncio.Event | None = None
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -112,6 +112,13 @@ class Writer:
     def is_idle(self) -> bool:
         """Whether the writing connection has no transaction, and no thread is using it."""
         return not (self._busy or self._broken)  # a failed disk may leave a transaction open
+
+    def forget_stale(self) -> None:
+        """Forget what is kept if another process has committed. Call it in a transaction."""
+        version = next(self._connection.execute("PRAGMA data_version"))[0]
+        if version != self._version:
+            self.kept.clear()
+            self._version = version
 
     async def close(self) -> None:
         """Finish queued actions and end the thread. The caller must close the connection."""
@@ -148,11 +155,9 @@ class Writer:
         This saves two thread switches. Otherwise, the commit runs on the writer's thread, so that a
         slow disk does not block the loop.
         """
-        if (version := self._connection.data_version()) != self._version:
-            self._kept.clear()  # another process has committed
-            self._version = version
         before, is_alone = self._connection.total_changes(), len(batch) == 1
         try:
+            self.forget_stale()
             for queued in batch:
                 self._run_action(queued, is_alone=is_alone)
             has_changes = self._connection.total_changes() != before
@@ -176,7 +181,7 @@ class Writer:
         Raises the action's error if SQLite rolled back the whole batch.
         """
         tx = self._new_transaction()
-        tx.join(self._kept, is_alone=is_alone)
+        tx.join(self.kept, is_alone=is_alone)
         try:
             queued.result = queued.action(tx, *queued.arguments, **queued.keywords)
         except _FATAL:
@@ -186,7 +191,7 @@ class Writer:
             if not self._connection.in_transaction:  # SQLite rolled back the whole batch
                 raise
             tx.undo()
-            self._kept.clear()  # it may be what the action has changed
+            self.kept.clear()  # it may be what the action has changed
         else:
             tx.release()
             queued.notices = tx.notices
@@ -233,7 +238,6 @@ class Writer:
             return
         self.commits += 1
         self._failing = False
-        self._version = self._connection.data_version()
         self._resolve(batch)
 
     def _abandon(self, batch: list[_Queued], error: Exception) -> None:
@@ -241,7 +245,7 @@ class Writer:
 
         If the disk failed, stop accepting writes.
         """
-        self._kept.clear()
+        self.kept.clear()
         if not self._failing:  # log only the first of consecutive failures
             self._failing = True
             log.error("database: the commit failed and its changes were rolled back: %s", error)
@@ -332,6 +336,7 @@ class Database:
         )
         self._peeker = Reader(open_connection(path, writable=False), clock, zones)
         self._idle_writer = Reader(self._writer_connection, clock, zones)
+        self._keeper = Reader(self._writer_connection, clock, zones, self._writer.kept)
         self._readers: queue.SimpleQueue[Reader] = queue.SimpleQueue()
         for _ in range(_READER_THREADS):
             self._readers.put(Reader(open_connection(path, writable=False), clock, zones))
@@ -410,7 +415,14 @@ class Database:
         the writing connection when that connection is idle, because the cache of a connection
         survives its own commits. Raises Unavailable if the database cannot be read or is closed.
         """
-        return self._snapshot(self._idle_reader(), query, args, kwargs)
+        if not self._writer.is_idle or self._shut:
+            return self._snapshot(self._idle_reader(), query, args, kwargs)
+
+        def look(reader: Reader) -> R:
+            self._writer.forget_stale()
+            return query(reader, *args, **kwargs)
+
+        return self._snapshot(self._keeper, look, (), {})
 
     def look_up(
         self, query: Callable[Concatenate[Reader, P], R], /, *args: P.args, **kwargs: P.kwargs

@@ -29,6 +29,7 @@ from appliance.staff.audit_log import drop_audit_entries, find_old_audit_entries
 from appliance.staff.sign_in import delete_old_sign_ins
 from appliance.venue.model import find_zone, get_venue
 from appliance.webhooks import deliveries, delivery_log
+from appliance.webhooks.event_list import KEPT_DAYS
 
 _PAUSE_SECONDS = 0.02
 _GUESTS = 20  # number of guests erased per transaction
@@ -80,7 +81,9 @@ class Retention:
             logs.find_deliveries, logs.drop_deliveries, logs.DELIVERIES,
             dead_before=dead, ended_before=ended,
         )  # fmt: skip
-        await delete(logs.find_events, logs.drop_events, before=min(dead, ended))
+        await delete(
+            logs.find_events, logs.drop_events, before=min(dead, ended, now - KEPT_DAYS * DAY_MS)
+        )
         security = now - limits.security_days * DAY_MS
         await delete(find_old_audit_entries, drop_audit_entries, before=security)
         yesterday = now - DAY_MS  # a failed sign-in delays later attempts for less than a day

@@ -100,7 +100,8 @@ def find_email_outcomes(reader: Reader, reservations: Iterable[Reservation]) -> 
     never. A reservation without emails is not in the map.
     """
     sql = """SELECT reservation_id, iif(state = 'sent' OR state = 'kept', 'sent', 'failed')
-             FROM json_each(:ids) wanted CROSS JOIN email ON reservation_id = wanted.value
+             FROM json_each(:ids) wanted CROSS JOIN email
+                 ON reservation_id = wanted.value AND kind NOT LIKE 'house%'
              WHERE kind NOT GLOB 'house_*' ORDER BY email.id"""
     return dict(reader.rows(sql, {"ids": json.dumps([each.id for each in reservations])}))
 
@@ -274,6 +275,11 @@ def email_guest(
     )  # fmt: skip
 
 
+def fails_in_test(address: str) -> bool:
+    """Whether an email to this address fails in the test environment, so that partners see it."""
+    return address.rpartition("@")[2].lower() == "test.invalid"
+
+
 def tell_house(tx: Transaction, reservation_id: str, kind: str) -> None:
     """Queue an email of one of HOUSE_KINDS to the house, if the venue's rules ask for it.
 
@@ -294,15 +300,17 @@ def queue_email(
     """Add an email of `kind` to the outbox and return its id.
 
     The email is in French if `language` is not supported. With `keep`, which the test environment
-    uses, the email is stored but never sent.
+    uses, the email is stored but never sent, and one to `fails_in_test` counts as failed.
     """
-    email_id = tx.new_id()
+    email_id, state = tx.new_id(), "waiting"
+    if keep:
+        state = "failed" if fails_in_test(recipient) else "kept"
     tx.insert(
         "email",
         {"id": email_id, "reservation_id": reservation_id, "kind": kind, "recipient": recipient,
          "words": words or None,
          "language": language if language in LANGUAGES else "fr",
-         "state": "kept" if keep else "waiting", "due_at": tx.now, "created_at": tx.now},
+         "state": state, "due_at": tx.now, "created_at": tx.now},
     )  # fmt: skip
     if not keep:
         tx.notices.append(EmailQueued(email_id))

@@ -7,10 +7,11 @@ clashes. An edit that takes effect returns no clashes.
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import date
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from appliance.core.errors import (
     ChangedMeanwhile,
@@ -21,8 +22,8 @@ from appliance.core.errors import (
 )
 from appliance.core.phone_numbers import spell_number
 from appliance.core.text import fold
-from appliance.database.connection import Transaction
-from appliance.outbox import VenueChanged
+from appliance.database.connection import Reader, Transaction
+from appliance.outbox import VENUE_UPDATED, VenueChanged, announce
 from appliance.venue.model import (
     BOOKING_HORIZON_DAYS,
     Clashes,
@@ -45,6 +46,7 @@ from appliance.venue.model import (
     list_used_tables,
 )
 from appliance.venue.venue_file import (
+    UNFURNISHED,
     VenueFile,
     check_evenings,
     check_slot,
@@ -52,7 +54,35 @@ from appliance.venue.venue_file import (
     check_venue,
 )
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
+
+def announced(
+    edit: Callable[Concatenate[Transaction, P], R],
+) -> Callable[Concatenate[Transaction, P], R]:
+    """Queue the event `venue.updated` if an edit has changed what partners read of the venue."""
+
+    @wraps(edit)
+    def run(tx: Transaction, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        before = _seen_by_partners(tx)
+        result = edit(tx, *args, **kwargs)
+        if before is not None and _seen_by_partners(tx) != before:
+            announce(tx, VENUE_UPDATED, None)
+        return result
+
+    return run
+
+
+def _seen_by_partners(reader: Reader) -> object:
+    """Return the venue, its tables, slots and closing days, or None if the box has no venue."""
+    if reader.row("SELECT 1 FROM venue") is None:
+        return None
+    closings = [(closing.first, closing.last) for closing in list_closings(reader)]
+    return get_venue(reader), list_tables(reader), list_slots(reader), closings
+
+
+@announced
 def close_days(
     tx: Transaction, first: date, last: date, reason: str, accepted: str | None = None
 ) -> Clashes:
@@ -73,13 +103,16 @@ def close_days(
     clashes = _new_clashes(tx, accepted, closings=[*present, closing])
     if clashes:
         return clashes
-    tx.insert(
-        "closing_day",
-        {"id": closing.id, "first_day": closing.first, "last_day": closing.last, "reason": reason},
-    )
+    _store_closing(tx, closing)
     return ()
 
 
+def _store_closing(tx: Transaction, closing: Closing) -> None:
+    days = {"first_day": closing.first, "last_day": closing.last}
+    tx.insert("closing_day", {"id": closing.id, **days, "reason": closing.reason})
+
+
+@announced
 def open_days(tx: Transaction, closing_id: str) -> None:
     """Delete a closing. Raises NotFound if the id is unknown."""
     if not tx.execute("DELETE FROM closing_day WHERE id = :id", {"id": closing_id}):
@@ -116,6 +149,7 @@ _TABLE = tuple(field.name for field in fields(Table) if field.name != "id")
 _VENUE = tuple(field.name for field in fields(Venue) if field.name != "id")
 
 
+@announced
 def apply_venue(tx: Transaction, file: VenueFile, *, venue_id: str | None = None) -> str:
     """Create the venue from `file`, or update it to match `file`. Return the venue's id.
 
@@ -188,6 +222,7 @@ def _slot_row(slot: Slot) -> dict[str, Any]:
     return asdict(slot) | {"days_of_week": json.dumps(slot.days_of_week)}
 
 
+@announced
 def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
     """Replace the venue's data, except its id, with `wished`.
 
@@ -204,6 +239,7 @@ def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
     _update_venue(tx, wished)
 
 
+@announced
 def add_tables(tx: Transaction, entries: Sequence[Table]) -> list[str]:
     """Add tables at the end of the list and return their ids.
 
@@ -221,6 +257,7 @@ def add_tables(tx: Transaction, entries: Sequence[Table]) -> list[str]:
     return ids
 
 
+@announced
 def edit_table(
     tx: Transaction, table_id: str, seen: str, entry: Table, accepted: str | None = None
 ) -> Clashes:
@@ -239,6 +276,7 @@ def edit_table(
     return clashes
 
 
+@announced
 def remove_table(tx: Transaction, table_id: str, seen: str) -> None:
     """Delete a table.
 
@@ -253,6 +291,7 @@ def remove_table(tx: Transaction, table_id: str, seen: str) -> None:
     _store_order(tx, [other.id for other in list_tables(tx)])
 
 
+@announced
 def order_tables(tx: Transaction, seen: str, ids: Sequence[str]) -> None:
     """Put the tables in the order of `ids`, which must contain the id of every table.
 
@@ -265,6 +304,7 @@ def order_tables(tx: Transaction, seen: str, ids: Sequence[str]) -> None:
     _store_order(tx, ids)
 
 
+@announced
 def move_table(tx: Transaction, table_id: str, steps: int) -> None:
     """Move a table down the list by `steps` places, or up if `steps` is negative.
 
@@ -277,21 +317,44 @@ def move_table(tx: Transaction, table_id: str, steps: int) -> None:
     _store_order(tx, ids)
 
 
-def copy_room(tx: Transaction, tables: Sequence[Table], slots: Sequence[Slot]) -> None:
-    """Replace the tables and slots with those of another environment.
+@dataclass(frozen=True, slots=True)
+class Furniture:
+    """The venue with its rules, tables, slots and closings."""
 
-    Tables are matched by number. Tables that are not in `tables` are deleted, or become unbookable
-    if they have ever been booked. Clashes are not checked, because this function changes only the
-    test environment, where no real guest can lose a table.
+    venue: Venue
+    tables: tuple[Table, ...]
+    slots: tuple[Slot, ...]
+    closings: tuple[Closing, ...]
+
+
+def read_furniture(reader: Reader) -> Furniture:
+    """Return the venue with its rules, tables, slots and closings."""
+    venue, tables, slots = get_venue(reader), list_tables(reader), list_slots(reader)
+    return Furniture(venue, tuple(tables), tuple(slots), tuple(list_closings(reader)))
+
+
+@announced
+def copy_furniture(tx: Transaction, live: Furniture) -> None:
+    """Make the test environment's venue the same as the live one's, but always open for tests.
+
+    Tables are matched by number. Tables that are not in `live` are deleted, or become unbookable
+    if they have ever been booked. Clashes are not checked, because no real guest can lose a table.
     """
-    _apply_tables(tx, tables)
-    _apply_slots(tx, slots)
-    used, numbers = list_used_tables(tx), {table.number for table in tables}
+    status = "inactive" if live.venue.name == UNFURNISHED.name else "active"
+    _update_venue(tx, replace(live.venue, status=status))
+    _apply_tables(tx, live.tables)
+    _apply_slots(tx, live.slots)
+    tx.execute("DELETE FROM closing_day")
+    for closing in live.closings:
+        _store_closing(tx, closing)
+    numbers = {table.number for table in live.tables}
+    used = list_used_tables(tx)
     for table in list_tables(tx):
         if table.number not in numbers and table.id not in used:
             tx.execute("DELETE FROM venue_table WHERE id = :id", {"id": table.id})
 
 
+@announced
 def add_slot(tx: Transaction, entry: Slot) -> str:
     """Add a slot at the end of the list and return its id.
 
@@ -308,6 +371,7 @@ def add_slot(tx: Transaction, entry: Slot) -> str:
     return slot.id
 
 
+@announced
 def edit_slot(
     tx: Transaction, slot_id: str, seen: str, entry: Slot, accepted: str | None = None
 ) -> Clashes:
@@ -329,6 +393,7 @@ def edit_slot(
     return clashes
 
 
+@announced
 def remove_slot(tx: Transaction, slot_id: str, seen: str, accepted: str | None = None) -> Clashes:
     """Delete a slot. If this would cause clashes, change nothing and return the clashes.
 

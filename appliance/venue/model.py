@@ -418,7 +418,7 @@ _TABLE_COLUMNS = """
 
 def get_venue(reader: Reader) -> Venue:
     """Return the venue. Raises LookupError if the box has none yet."""
-    return reader.keep(_load_venue)
+    return reader.keep("venue", _load_venue)
 
 
 def _load_venue(reader: Reader) -> Venue:
@@ -450,12 +450,12 @@ def _venue(*row: Any) -> Venue:
 
 def list_tables(reader: Reader) -> list[Table]:
     """Return all tables, in the venue's order."""
-    return list(reader.keep(_load_tables).values())
+    return list(reader.keep("venue_table", _load_tables).values())
 
 
 def find_table(reader: Reader, table_id: str) -> Table | None:
     """Return the table with this id, or None."""
-    return reader.keep(_load_tables).get(table_id)
+    return reader.keep("venue_table", _load_tables).get(table_id)
 
 
 def _load_tables(reader: Reader) -> dict[str, Table]:
@@ -502,7 +502,7 @@ def list_used_tables(reader: Reader) -> set[str]:
 
 def list_slots(reader: Reader) -> list[Slot]:
     """Return all slots, in the venue's order."""
-    return list(reader.keep(_load_slots))
+    return list(reader.keep("slot", _load_slots))
 
 
 def _load_slots(reader: Reader) -> list[Slot]:
@@ -539,7 +539,7 @@ def get_slot(reader: Reader, slot_id: str) -> Slot:
 
 def list_closings(reader: Reader) -> list[Closing]:
     """Return all closings, sorted by their first day."""
-    return list(reader.keep(_load_closings))
+    return list(reader.keep("closing_day", _load_closings))
 
 
 def _load_closings(reader: Reader) -> list[Closing]:

@@ -228,7 +228,51 @@ def deactivate_by_key(tx: Transaction, endpoint_id: str, key: ApiKey) -> None:
     deactivate_endpoint(tx, endpoint_id, actor=f"key:{key.id}")
 
 
+def edit_by_key(
+    tx: Transaction, endpoint_id: str, key: ApiKey,
+    *, url: str | None, events: tuple[str, ...] | None, active: bool | None,
+) -> Endpoint:  # fmt: skip
+    """Change the endpoint on behalf of an API key. None leaves a member unchanged.
+
+    The caller must have checked `url` with the egress guard. Pending deliveries go to the new URL;
+    a certificate that was pinned for the old one no longer counts. Raises NotFound unless a key of
+    the same lineage registered the endpoint, and TooManyEndpoints if it is activated beside 5.
+    """
+    endpoint, actor = get_own_endpoint(tx, endpoint_id, key.lineage), f"key:{key.id}"
+    if url is not None and url != endpoint.url:
+        _change(tx, endpoint_id, "endpoint_url_changed", actor, url=url, ca=None, pin=None)
+    if events is not None:
+        choose_events(tx, endpoint_id, events, actor=actor)
+    if active is not None:
+        (activate_endpoint if active else deactivate_endpoint)(tx, endpoint_id, actor=actor)
+    return get_endpoint(tx, endpoint_id)
+
+
 _OVERLAP_MS = 24 * 3600 * 1000
+
+
+def roll_by_key(
+    tx: Transaction, keyring: Keyring, endpoint_id: str, key: ApiKey
+) -> tuple[str, int]:
+    """Roll the secret on behalf of an API key. Return it, and when the previous one expires.
+
+    Raises NotFound unless a key of the same lineage registered the endpoint.
+    """
+    get_own_endpoint(tx, endpoint_id, key.lineage)
+    secret = roll_secret(tx, keyring, endpoint_id, actor=f"key:{key.id}")
+    return secret, tx.now + _OVERLAP_MS
+
+
+def find_failing_since(reader: Reader, endpoint: Endpoint) -> int | None:
+    """Return when the first of the failures in a row was (ms since 1970), or None."""
+    if not endpoint.failures_in_a_row:
+        return None
+    sql = """SELECT min(a.at) FROM delivery d JOIN attempt a ON a.delivery_seq = d.seq
+             WHERE d.endpoint_id = :id AND a.charged AND a.outcome <> 'delivered'
+                 AND a.at >= :since"""
+    since = endpoint.last_success_at or 0
+    at: int | None = reader.value(sql, {"id": endpoint.id, "since": since})
+    return endpoint.last_failure_at if at is None else at
 
 
 def roll_secret(

@@ -9,6 +9,7 @@ import msgspec
 
 from appliance.clock import format_instant, optional_instant
 from appliance.database.connection import Reader
+from appliance.outbox import VENUE_UPDATED
 from appliance.reservations.email_queue import find_email_outcomes
 from appliance.reservations.model import Reservation, find_instants
 from appliance.venue.model import (
@@ -39,7 +40,7 @@ def event_body(
     (data,) = describe_reservations(
         reader, [reservation], endpoint.lineage, own_refs=bool(endpoint.own_refs)
     )
-    return _body(delivery, data)
+    return _body(delivery, {"reservation": data})
 
 
 def describe_reservations(
@@ -94,6 +95,8 @@ def sample_body(reader: Reader, delivery: DueDelivery) -> bytes:
     Samples of `created`, `confirmed` and `declined` come from the platform, because a receiver may
     skip what its partner created. Each attempt sends the same sample, unless the venue changes.
     """
+    if delivery.event_type == VENUE_UPDATED:
+        return _body(delivery, venue_data(reader))
     venue, tonight = get_venue(reader), find_tonight(reader, delivery.occurred_at)
     table = next((table for table in list_tables(reader) if table.bookable), None)
     slot = next(iter(offered_slots(list_slots(reader), tonight)), None)
@@ -133,7 +136,14 @@ def sample_body(reader: Reader, delivery: DueDelivery) -> bytes:
         "updatedAt": instant,
         "venue": {"id": venue.id, "name": venue.name},
     }
-    return _body(delivery, data)
+    return _body(delivery, {"reservation": data})
+
+
+def venue_data(reader: Reader) -> dict[str, Any]:
+    """Return the data of the event `venue.updated`, which a sample does not differ from."""
+    venue = get_venue(reader)
+    identity = {"id": venue.id, "name": venue.name, "slug": venue.slug, "status": venue.status}
+    return {"venue": identity}
 
 
 def _body(delivery: DueDelivery, data: dict[str, Any]) -> bytes:
@@ -141,7 +151,7 @@ def _body(delivery: DueDelivery, data: dict[str, Any]) -> bytes:
         "id": delivery.id,
         "type": delivery.event_type,
         "occurredAt": format_instant(delivery.occurred_at),
-        "data": {"reservation": data},
+        "data": data,
     }
     encoded = msgspec.json.encode(body)
     # Escape non-ASCII characters. The body's bytes are then the same in every common character set,

@@ -254,3 +254,27 @@ def a_partner(folder, box_process):
 def python():
     """Return the Python of these tests; the examples need only the standard library."""
     return (sys.executable, "-I", "-S")
+
+
+def check_listening(partner, listen, receiver, folder):
+    """Let `listen` take deliveries of the box to a handler that verifies them."""
+    with held_port() as port, subprocess.Popen(
+        [str(word) for word in (*listen, f"http://127.0.0.1:{port}/")],
+        cwd=folder, env=partner.environ(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True,
+    ) as listening:  # fmt: skip
+        try:
+            name, _, secret = listening.stdout.readline().strip().partition("=")
+            assert name == "export SERVICE_WEBHOOK_SECRET"
+            with receiving(receiver, folder, port=port, secret=secret) as handler:
+                for event_type in ("reservation.updated", "webhook.test"):
+                    done = subprocess.run(
+                        [str(word) for word in (*listen, "trigger", event_type)], cwd=folder,
+                        env=partner.environ(), capture_output=True, text=True, timeout=60,
+                        check=False,
+                    )  # fmt: skip
+                    assert done.returncode == 0, done.stderr
+                    assert listening.stdout.readline().split() == [event_type, "204"]
+                eventually(lambda: len(handler.handled()) == 2)
+        finally:
+            listening.terminate()

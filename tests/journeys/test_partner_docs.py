@@ -3,7 +3,14 @@
 import pytest
 
 from tests.journeys.box_process import BoxProcess
-from tests.journeys.partner_programs import EXAMPLES, NODE, a_partner, check_receiver, python
+from tests.journeys.partner_programs import (
+    EXAMPLES,
+    NODE,
+    a_partner,
+    check_listening,
+    check_receiver,
+    python,
+)
 from tests.journeys.program_scenarios import scenarios
 
 BOOKING = {
@@ -13,6 +20,10 @@ BOOKING = {
 RECEIVER = {
     "python": (*python(), EXAMPLES / "python" / "receiver.py"),
     "node": (NODE, EXAMPLES / "node" / "receiver.mjs"),
+}
+LISTEN = {
+    "python": (*python(), EXAMPLES / "python" / "listen.py"),
+    "node": (NODE, EXAMPLES / "node" / "listen.mjs"),
 }
 
 
@@ -31,3 +42,8 @@ def test_a_booking_program_does_what_the_guide_says(partner, language, scenario)
 @pytest.mark.parametrize("language", RECEIVER)
 def test_a_receiver_takes_what_is_genuine_once_and_refuses_the_rest(partner, language, tmp_path):
     check_receiver(partner, RECEIVER[language], tmp_path)
+
+
+@pytest.mark.parametrize("language", LISTEN)
+def test_deliveries_reach_a_handler_without_a_public_address(partner, language, tmp_path):
+    check_listening(partner, LISTEN[language], RECEIVER[language], tmp_path)

@@ -73,6 +73,6 @@ def test_every_command_of_the_guide_is_answered_as_it_says(partner):
         for command in commands
     ]  # fmt: skip
 
-    assert len(commands) == 11
-    assert [done.returncode for done in answered] == [0] * 11, [done.stdout for done in answered]
+    assert len(commands) == 12
+    assert [done.returncode for done in answered] == [0] * 12, [done.stdout for done in answered]
     assert json.loads(answered[3].stdout)["status"] == "confirmed"

@@ -9,7 +9,7 @@ from functools import cache
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -17,7 +17,7 @@ from appliance.api_keys import SCOPES
 from appliance.core import errors
 from appliance.core.errors import ApiError
 from appliance.environment import own_version
-from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
+from appliance.outbox import EVENT_TYPES, EXTRA_TYPES, VENUE_UPDATED
 from appliance.reservations.model import SOURCES, STATUSES
 from appliance.webhooks.deliveries import STATES
 from web.api import schemas
@@ -39,6 +39,7 @@ _ENUMS: Mapping[str, Sequence[str]] = {
     "ReservationStatus": STATUSES,
     "ReservationSource": SOURCES,
     "EventType": EVENT_TYPES,
+    "SubscribedEventType": (*EVENT_TYPES, *EXTRA_TYPES),
     "DeliveredEventType": (*EVENT_TYPES, *EXTRA_TYPES),
     "DeliveryState": STATES,
 }
@@ -155,12 +156,17 @@ def describe_servers(base: str, environment: str) -> list[Schema]:
 def example(name: str, booking: ExampleBooking | None = None) -> Any:
     """Return an object's example. The one for CreateReservation uses `booking`, if given."""
     value = deepcopy(_sections()[name].json)
-    if name == "CreateReservation" and booking:
+    if not booking:
+        return value
+    place = {"date": booking.date, "slot": booking.slot, "guests": booking.guests}
+    if name == "CreateHold":
+        value |= {"tableIds": [booking.table_id], **place}
+    if name == "ChangeReservation":
+        value |= {"guests": booking.guests}
+    if name == "CreateReservation":
         value |= {
             "tableId": booking.table_id,
-            "date": booking.date,
-            "slot": booking.slot,
-            "guests": booking.guests,
+            **place,
             "externalRef": booking.reference,
             "idempotencyKey": f"{booking.reference}-1",
         }
@@ -169,6 +175,8 @@ def example(name: str, booking: ExampleBooking | None = None) -> Any:
 
 def sample_event(event_type: str) -> Schema:
     """Return a sample delivery body for an event type."""
+    if event_type == VENUE_UPDATED:
+        return cast("Schema", example("VenueEvent"))
     body = example("Event")
     body["data"]["reservation"].update(_EVENT_EXAMPLES.get(event_type, {}))
     return {**body, "type": event_type}
@@ -246,7 +254,8 @@ def _schemas(refusals: Iterable[ApiError]) -> Schema:
     names = {name: None for call in _calls().values() for name in call.answers.values() if name}
     answers = [getattr(schemas, name) for name in names]
     _, components = msgspec.json.schema_components(
-        [*answers, schemas.Error, schemas.Event], ref_template="#/components/schemas/{name}"
+        [*answers, schemas.Error, schemas.Event, schemas.VenueEvent],
+        ref_template="#/components/schemas/{name}",
     )
     sections = _sections()
     components |= {name: deepcopy(each.schema) for name, each in sections.items() if each.schema}
@@ -327,7 +336,7 @@ def _operation(route: Route, booking: ExampleBooking) -> Schema:
 
 def _content(name: str, booking: ExampleBooking, *, is_new: bool = False) -> Schema:
     value = example(name, booking)
-    if not is_new:
+    if not is_new and name == "NewWebhookEndpoint":
         value.pop("secret", None)  # a secret is shown only once
     examples = {"example": {"value": value}}
     return {_JSON: {"schema": _ref("schemas", name), "examples": examples}}
@@ -348,9 +357,10 @@ def _named(parameters: Mapping[str, Schema]) -> list[Schema]:
 
 def _delivery(event_type: str) -> Schema:
     summary, description = _sections()[event_type].paragraphs
+    kind = "VenueEvent" if event_type == VENUE_UPDATED else "Event"
     headers, members = _described("DeliveryHeaders"), _sections()["DeliveryHeaders"].members
     headers["X-Service-Event"]["schema"]["enum"] = [event_type]
-    media = {"schema": _ref("schemas", "Event"), "example": sample_event(event_type)}
+    media = {"schema": _ref("schemas", kind), "example": sample_event(event_type)}
     return {
         "operationId": f"on.{event_type}",
         "summary": summary,

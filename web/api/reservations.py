@@ -48,6 +48,7 @@ from web.api.schemas import (
     TableName,
     read_id,
     read_query,
+    read_whole_number,
 )
 from web.middleware import SERVICES, Services
 
@@ -78,8 +79,8 @@ async def list_reservations(request: web.Request) -> web.Response:
         updated_since=_optional_instant(query, "updatedSince"),
         order="slot",
     )
-    page = _whole_number(query, "page", 1, _PAGE_MAX)
-    limit = _whole_number(query, "limit", _LIMIT_DEFAULT, _LIMIT_MAX)
+    page = read_whole_number(query, "page", 1, _PAGE_MAX)
+    limit = read_whole_number(query, "limit", _LIMIT_DEFAULT, _LIMIT_MAX)
     database = request[ENVIRONMENT].database
     found = await database.read(_read_page, wanted, page, limit, lineage)
     return answer_unless_known(request, found)
@@ -192,13 +193,6 @@ def _statuses(query: Mapping[str, str]) -> tuple[str, ...]:
     if not all(name in model.STATUSES for name in names):
         raise not_among("status", model.STATUSES)
     return names
-
-
-def _whole_number(query: Mapping[str, str], name: str, default: int, largest: int) -> int:
-    text = query.get(name, str(default))
-    if not (text.isascii() and text.isdecimal() and len(text) <= 16 and 1 <= int(text) <= largest):
-        raise field_invalid(name, "a whole number from 1 to {largest}.", largest=largest)
-    return int(text)
 
 
 def _read_page(

@@ -6,7 +6,7 @@ Their schemas are in openapi.md.
 """
 # ruff: noqa: D101 - openapi.md describes each object and member
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Self
 
 from aiohttp import web
@@ -63,6 +63,14 @@ def read_id(text: str) -> str:
     if uuid is None:
         raise NotFound
     return uuid
+
+
+def read_whole_number(query: Mapping[str, str], name: str, default: int, largest: int) -> int:
+    """Return a whole number from 1 to `largest`. Raises ValidationError for anything else."""
+    text = query.get(name, str(default))
+    if not (text.isascii() and text.isdecimal() and len(text) <= 16 and 1 <= int(text) <= largest):
+        raise field_invalid(name, "a whole number from 1 to {largest}.", largest=largest)
+    return int(text)
 
 
 class Answer(Struct, rename="camel"):
@@ -262,6 +270,17 @@ class WebhookEndpoint(EndpointFields):
     created_by_this_key: bool
 
 
+class WebhookEndpointHealth(WebhookEndpoint):
+    last_success_at: Instant | None
+    failing_since: Instant | None
+
+
+class RolledSecret(Answer):
+    id: Uuid
+    secret: Annotated[str, Meta(pattern="^whsec_[A-Za-z0-9_-]+$")]
+    old_valid_until: Instant
+
+
 class NewWebhookEndpoint(EndpointFields):
     secret: Annotated[str, Meta(pattern="^whsec_[A-Za-z0-9_-]+$")] | UnsetType = UNSET
 
@@ -291,6 +310,18 @@ class Delivery(Answer):
     attempts: Whole
     last_outcome: Annotated[str, Meta(examples=["http_500"])] | None
     next_attempt_at: Instant | None
+
+
+class Attempt(Answer):
+    n: Positive
+    at: Instant
+    duration_ms: Whole
+    outcome: Annotated[str, Meta(examples=["http_500"])]
+    http_status: int | None
+
+
+class DeliveryWithAttempts(Delivery):
+    attempts_made: list[Attempt]
 
 
 class DeliveryList(Answer):
@@ -326,6 +357,34 @@ class EventReservation(Answer, kw_only=True):
     venue: VenueName
     created_at: Instant | UnsetType = UNSET
     updated_at: Instant | UnsetType = UNSET
+
+
+class ListedEventData(Answer):
+    reservation: EventReservation | UnsetType = UNSET
+    venue: VenueIdentity | UnsetType = UNSET
+
+
+class ListedEvent(Answer):
+    event_id: Uuid
+    type: DeliveredEventType
+    occurred_at: Instant
+    data: ListedEventData
+
+
+class EventPage(Answer):
+    items: Annotated[list[ListedEvent], Meta(max_length=200)]
+    next: Annotated[str, Meta(examples=["1042-9f8e7d6c"])]
+
+
+class VenueEventData(Answer):
+    venue: VenueIdentity
+
+
+class VenueEvent(Answer):
+    id: Uuid
+    type: DeliveredEventType
+    occurred_at: Instant
+    data: VenueEventData
 
 
 class EventData(Answer):

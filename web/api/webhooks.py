@@ -1,13 +1,15 @@
 """`/v1/webhooks`: endpoints, test events, deliveries (interface, sections 2.8, 2.10 and 4)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
 from msgspec import UNSET
 
-from appliance.clock import format_instant
+from appliance.clock import format_instant, optional_instant
 from appliance.core.errors import NotFound, field_invalid, not_among
+from appliance.database.connection import Reader
 from appliance.http.request import (
     ENVIRONMENT,
     answer,
@@ -23,6 +25,8 @@ from web.api import schemas
 from web.api.authentication import KEY
 from web.api.schemas import read_id, read_query
 from web.middleware import SERVICES
+
+_REPLAYED = ("pending", "dead", "delivered")
 
 
 async def list_webhooks(request: web.Request) -> web.Response:
@@ -93,7 +97,7 @@ async def send_test_webhook(request: web.Request) -> web.Response:
     endpoint_id, event_type = _optional_id(body, "endpointId"), body.get("type")
     if event_type is None:
         event_type = "webhook.test"
-    allowed = EVENT_TYPES if environment.name == "test" else ("webhook.test",)
+    allowed = (*EVENT_TYPES, *EXTRA_TYPES) if environment.name == "test" else ("webhook.test",)
     if event_type not in allowed:
         raise not_among("type", allowed)
     delivery_ids = await environment.database.write(
@@ -122,24 +126,113 @@ async def list_deliveries(request: web.Request) -> web.Response:
 
 
 async def replay_webhook(request: web.Request) -> web.Response:
-    """Replay one delivery to an endpoint of this key, or all the endpoint's dead deliveries.
+    """Replay one delivery to an endpoint of this key, or those that the body selects.
 
-    With `since`, replay only the dead deliveries from that time on. Raises ValidationError if a
-    member of the body is invalid or unknown, NotFound if the endpoint is unknown, belongs to
-    another lineage or has no such delivery, and EndpointIsInactive if it is deactivated.
+    Without a body, replay the endpoint's dead deliveries. Raises ValidationError if a member of the
+    body is invalid or unknown, NotFound if the endpoint is unknown, belongs to another lineage or
+    has no such delivery, and EndpointIsInactive if it is deactivated.
     """
-    body = await _read_order(request, "deliveryId", "since")
+    body = await _read_order(request, "deliveryId", "states", "since", "until")
     delivery_id, since = _optional_id(body, "deliveryId"), parse_instant(body.get("since"), "since")
+    until, states = parse_instant(body.get("until"), "until"), body.get("states")
+    if states is None:
+        states = ["dead"]
+    if not isinstance(states, list) or not states or not {*map(str, states)} <= {*_REPLAYED}:
+        raise field_invalid("states", "it must be one of {allowed}.", allowed=", ".join(_REPLAYED))
     endpoint_id, database = _own_endpoint_id(request), request[ENVIRONMENT].database
     if delivery_id is None:
-        dead = delivery_log.Selection(endpoint_id, since=since or 0)
-        queued = await delivery_log.replay_selected(database, dead)
+        chosen = delivery_log.Selection(endpoint_id, tuple(states), since or 0)
+        if until is not None:
+            chosen = replace(chosen, until=until)
+        queued = await delivery_log.replay_selected(database, chosen)
     else:
-        _, listed = database.peek(delivery_log.get_listed_delivery, delivery_id)
-        if listed.endpoint_id != endpoint_id:
-            raise NotFound
+        _own_delivery(request, endpoint_id, delivery_id)
         queued = int(await database.write(delivery_log.replay_delivery, delivery_id))
     return answer(schemas.ReplayResult(queued=queued), 202)
+
+
+async def show_webhook(request: web.Request) -> web.Response:
+    """Return an endpoint of this key, with its health. Raises NotFound for any other id."""
+    database = request[ENVIRONMENT].database
+    return answer(database.peek(_read_endpoint, _own_endpoint_id(request)))
+
+
+async def change_webhook(request: web.Request) -> web.Response:
+    """Change the URL or the events of an endpoint of this key, or switch it on or off.
+
+    Raises ValidationError, InvalidWebhookUrl or InvalidEventType if a member is invalid or unknown,
+    NotFound for the endpoint of another lineage, and TooManyEndpoints if 5 others are active.
+    """
+    body = await read_object(request)
+    check_members(body, ("url", "events", "active"))
+    endpoint_id, database = _own_endpoint_id(request), request[ENVIRONMENT].database
+    active, events = body.get("active"), body.get("events")
+    if active is not None and not isinstance(active, bool):
+        raise field_invalid("active", "true or false expected.")
+    dispatcher, url = request[SERVICES].dispatcher, None
+    if body.get("url") is not None or active:
+        known = database.peek(endpoints.get_endpoint, endpoint_id)
+        url = await dispatcher.check_url(body["url"] if body.get("url") is not None else known.url)
+        recheck_authorisation(request)  # the key may have been revoked during the DNS lookup
+    await database.write(
+        endpoints.edit_by_key,
+        endpoint_id,
+        request[KEY],
+        url=url,
+        events=None if events is None else endpoints.parse_event_types(events),
+        active=active,
+    )
+    return answer(database.peek(_read_endpoint, endpoint_id))
+
+
+async def roll_webhook(request: web.Request) -> web.Response:
+    """Give an endpoint of this key a new secret; the old one signs too for 24 hours.
+
+    Raises NotFound for the endpoint of another lineage.
+    """
+    await _read_order(request)
+    environment, endpoint_id = request[ENVIRONMENT], _own_endpoint_id(request)
+    secret, until = await environment.database.write(
+        endpoints.roll_by_key, environment.keyring, endpoint_id, request[KEY]
+    )
+    rolled = schemas.RolledSecret(
+        id=endpoint_id, secret=secret, old_valid_until=format_instant(until)
+    )
+    return answer(rolled)
+
+
+async def show_delivery(request: web.Request) -> web.Response:
+    """Return a delivery to an endpoint of this key, with its attempts.
+
+    Raises NotFound if the endpoint is of another lineage, or has no such delivery.
+    """
+    endpoint_id, delivery_id = _own_endpoint_id(request), read_id(request.match_info["delivery"])
+    found = _own_delivery(request, endpoint_id, delivery_id)
+    story = request[ENVIRONMENT].database.peek(delivery_log.get_delivery_story, delivery_id)
+    made = [schemas.Attempt.of(each, at=format_instant(each.at)) for each in story.attempts]
+    return answer(schemas.DeliveryWithAttempts.of(_delivery(found), attempts_made=made))
+
+
+def _own_delivery(
+    request: web.Request, endpoint_id: str, delivery_id: str
+) -> delivery_log.ListedDelivery:
+    """Return the delivery. Raises NotFound if it is not to this endpoint."""
+    database = request[ENVIRONMENT].database
+    _, found = database.peek(delivery_log.get_listed_delivery, delivery_id)
+    if found.endpoint_id != endpoint_id:
+        raise NotFound
+    return found
+
+
+def _read_endpoint(reader: Reader, endpoint_id: str) -> schemas.WebhookEndpointHealth:
+    endpoint = endpoints.get_endpoint(reader, endpoint_id)
+    return schemas.WebhookEndpointHealth.of(
+        endpoint,
+        created_at=format_instant(endpoint.created_at),
+        created_by_this_key=True,
+        last_success_at=optional_instant(endpoint.last_success_at),
+        failing_since=optional_instant(endpoints.find_failing_since(reader, endpoint)),
+    )
 
 
 def _own_endpoint_id(request: web.Request) -> str:

@@ -108,6 +108,7 @@ async def test_what_transactions_keep_of_the_venue_follows_every_change(database
 
     with session(database.path, database.clock, database.tokens, database.zones) as tx:
         close_first_day(tx, "2026-12-03")
+    assert len(database.peek(list_closings)) == 2
     assert await closed() == ["2026-12-01", "2026-12-03"]
     await database.write(lambda tx: tx.execute("DELETE FROM closing_day"))
     assert await closed() == []
