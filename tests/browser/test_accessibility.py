@@ -56,7 +56,8 @@ ROOMS = (
 )  # fmt: skip
 # What a GET answers that is no page: parts, feeds, downloads and redirects
 NO_PAGES = {
-    "/portal", "/portal/", "/portal/tonight/rows", "/portal/tonight/events",
+    "/portal", "/portal/", "/portal/reservations/callers",
+    "/portal/tonight/rows", "/portal/tonight/events",
     "/portal/reservations/export.csv", "/portal/reservations/{id}/held.json",
     "/portal/door/log/export", "/portal/box/backup", "/portal/box/update",
 }  # fmt: skip

@@ -205,3 +205,21 @@ async def test_a_pasted_list_is_corrected_after_the_preview_and_after_back(porta
         (20,)
     ]
     assert portal.complaints == []
+
+
+async def test_every_form_keeps_what_is_typed_but_no_code(portal):
+    page = await portal.desk()
+    await page.goto("/portal/people")
+    await page.fill("form[action='/portal/people'] [name=name]", "Yassine")
+    await page.goto("/portal/tonight")
+
+    await page.goto("/portal/people")
+
+    assert await page.input_value("form[action='/portal/people'] [name=name]") == "Yassine"
+    await page.goto("/portal/account")
+    kept = await page.evaluate("JSON.stringify(sessionStorage)")
+    assert "Yassine" in kept
+    form = '<form method="post"><input name="code" autocomplete="one-time-code"></form>'
+    await page.eval_on_selector("main", "(main, form) => (main.innerHTML += form)", form)
+    await page.fill("[name=code]", "123456")
+    assert "123456" not in await page.evaluate("JSON.stringify(sessionStorage)")

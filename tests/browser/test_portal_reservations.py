@@ -50,11 +50,11 @@ async def test_a_host_accepts_moves_takes_payments_and_checks_in_by_keyboard(por
     await page.wait_for_selector(f"#waiting {chip(asked)[6:]}", state="detached")
     assert (await portal.box.now_of(asked)).status == "confirmed"
 
-    await press(page, "Déplacer vers une autre table")
+    await press(page, "Changer la date, l’heure, la table, le nombre")
     await keyboard.reach(page, page.locator("#drawer [name=table]"))
     await page.keyboard.press("ArrowDown")
-    await press(page, "Déplacer")
-    await page.wait_for_selector(f"tr:has(th:has-text('T3')) {chip(asked)[6:]}")
+    await press(page, "Enregistrer le changement")
+    await page.wait_for_selector(f"tr:has(th:has-text('T2')) {chip(asked)[6:]}")
     await page.wait_for_selector(f"tr:has(th:has-text('T1')) {chip(asked)[6:]}", state="detached")
 
     await open_by_keyboard(page, owed)
@@ -146,3 +146,17 @@ async def test_after_back_the_form_is_new_if_sent_and_as_it_was_left_if_not(port
     assert await page.evaluate("was")
     assert await page.input_value("[name=customer_name]") == "Third Guest"
     await portal.browser.close()
+
+
+async def test_a_known_caller_fills_the_form_after_four_digits(portal):
+    await portal.box.guest(slot="19:30", customer_phone="0611137911", customer_name="Omar Tazi")
+    page = await portal.desk()
+    await page.goto("/portal/reservations/new")
+
+    await page.locator("[name=customer_phone]").press_sequentially("7911")
+    await page.locator("#callers button").click()
+
+    assert await page.input_value("[name=customer_name]") == "Omar Tazi"
+    assert await page.input_value("[name=customer_phone]") == "0611137911"
+    assert await page.locator("#callers button").count() == 0
+    assert portal.complaints == []

@@ -38,8 +38,7 @@ COMMANDS = {
     "deliveries": [*LIVE], "doctor": ["--fix"],
     "tls import": ["--cert", VENUE, "--key", VENUE], "tls obtain": [], "bridge": [], "backup": [],
     "restore": [BACKUP, "--key", "N"], "verify": [BACKUP],
-    "version": [], "relay join": ["N"], "relay leave": [],
-    "mirror check": [], "mirror copy": [],
+    "version": [], "relay join": ["N"], "relay leave": [], "mirror check": [], "mirror copy": [],
 }  # fmt: skip
 ROOTS_OWN = {"service install", "update"}  # tested in test_service.py and test_update.py
 

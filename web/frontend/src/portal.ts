@@ -7,7 +7,7 @@ import {
   onEachPage, preventDoubleSubmit, sendFormsInPlace, showNetworkErrors,
 } from "./portal/forms";
 import {
-  closeMenus, copyOnClick, keepChosenTable, labelDates, reloadSentForms, removeSecrets, showFlashOnce,
+  closeMenus, copyOnClick, fillOnClick, keepChosenTable, labelDates, reloadSentForms, removeSecrets, showFlashOnce,
 } from "./portal/page";
 import { dragTables } from "./portal/table_order";
 import { followBoard } from "./portal/tonight";
@@ -16,6 +16,7 @@ import { showWaiting } from "./portal/waiting";
 
 closeMenus();
 copyOnClick();
+fillOnClick();
 onEachPage(dragTables);
 followBoard();
 keepUnsavedInput();

@@ -1,8 +1,10 @@
-// Drafts. What is typed in a form with `data-keep` is kept in the tab until it is saved or discarded.
-// So it outlives another page, the end of the session, and a box that does not answer.
+// Drafts. What is typed in a form is kept in the tab until it is saved or discarded. So it outlives
+// another page, the end of the session, and a box that does not answer. Passwords and codes are not
+// kept. Forms with the same `data-keep` share a draft.
 
 import { changedInputs, fillIn, type SavedInput } from "./unsaved_input";
 
+const KEPT = 'main form[method="post"]:not([data-plain])';
 const PREFIX = "draft ";
 const LIFETIME_MS = 12 * 3_600_000; // as long as a session without use
 
@@ -17,7 +19,7 @@ export function keepDrafts(): void {
   for (const key of stored()) if (!key.startsWith(mine)) sessionStorage.removeItem(key);
   for (const kind of ["input", "change"]) {
     document.addEventListener(kind, ({ target }) => {
-      const form = (target as Element).closest<HTMLFormElement>("form[data-keep]");
+      const form = (target as Element).closest<HTMLFormElement>(KEPT);
       if (form) storeDraft(form);
     });
   }
@@ -41,7 +43,8 @@ interface Answered {
 
 /** Enter the drafts of the forms in `root`, and say so at the top of each. */
 export function restoreDrafts(root: ParentNode): void {
-  for (const form of root.querySelectorAll<HTMLFormElement>("form[data-keep]")) {
+  for (const form of root.querySelectorAll<HTMLFormElement>("form")) {
+    if (!form.matches(KEPT)) continue;
     const draft = JSON.parse(sessionStorage.getItem(keyOf(form)) ?? "null") as Draft | null;
     if (!draft) continue;
     if (Date.now() - draft.at > LIFETIME_MS) forgetDraft(form);
@@ -51,7 +54,7 @@ export function restoreDrafts(root: ParentNode): void {
 
 /** Delete the form's draft, because it was saved. */
 export function forgetDraft(form: HTMLFormElement): void {
-  if ("keep" in form.dataset) sessionStorage.removeItem(keyOf(form));
+  sessionStorage.removeItem(keyOf(form));
 }
 
 function storeDraft(form: HTMLFormElement): void {

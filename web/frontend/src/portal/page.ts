@@ -71,7 +71,7 @@ export function reloadSentForms(): void {
 export function keepChosenTable(): void {
   let chosen = "";
   let hadFocus = false;
-  const tables = (): HTMLSelectElement | null => document.querySelector("#new-table");
+  const tables = (): HTMLSelectElement | null => document.querySelector("#change-table, #new-table");
   document.addEventListener("htmx:before:swap", () => {
     chosen = tables()?.value ?? "";
     hadFocus = tables() !== null && document.activeElement === tables();
@@ -134,4 +134,22 @@ function describeDate(value: string): string {
 function describeTime(value: string): string {
   const format = new Intl.DateTimeFormat(undefined, { hour: "numeric" }).resolvedOptions();
   return format.hour12 ? value : "";
+}
+
+/** Fill the form in with the values of the button `data-fill`, such as those of a known guest. */
+export function fillOnClick(): void {
+  document.addEventListener("click", (event) => {
+    const button = (event.target as Element).closest<HTMLButtonElement>("[data-fill]");
+    const values = JSON.parse(button?.dataset["fill"] ?? "{}") as Record<string, string>;
+    for (const [name, value] of Object.entries(values)) {
+      const field = button?.form?.elements.namedItem(name);
+      if (!(field instanceof HTMLInputElement)) continue;
+      field.value = value;
+      field.dispatchEvent(new Event("change", { bubbles: true }));
+    }
+    if (!button) return;
+    const notes = button.form?.elements.namedItem("notes");
+    if (notes instanceof HTMLElement) notes.focus();
+    document.getElementById("callers")?.replaceChildren();
+  });
 }

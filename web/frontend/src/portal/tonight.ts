@@ -3,7 +3,8 @@
 import { LiveFeed, type Told } from "../shared/live_feed";
 import { containsNumber } from "../shared/phone_numbers";
 import { matches } from "../shared/text_folding";
-import { refreshDrawer } from "./drawer";
+import { refreshDrawer, reopenAfterReload } from "./drawer";
+import { followDrag } from "./drag";
 import { followNews, showNews } from "./news";
 import { followLate, LATE_CHANGED, showsLateOnly } from "./late";
 import { whenNothingUnsaved } from "./unsaved_input";
@@ -15,7 +16,7 @@ const MAX_ROWS = 40;
 
 interface RowChange {
   reservation?: string;
-  table?: string;
+  tables?: readonly string[];
   version?: number;
 }
 
@@ -25,6 +26,7 @@ export function followBoard(): void {
   if (board) scrollToCurrentSlot(board);
   enableSearch();
   followLate();
+  followDrag();
   document.addEventListener(LATE_CHANGED, highlightMatches);
   enableShortcuts();
   submitOnDateChoice();
@@ -76,7 +78,7 @@ class LiveBoard {
     if (kind !== "row") return;
     const change = data as RowChange;
     if (change.reservation) this.refreshRowsOf(change.reservation);
-    if (change.table) this.refreshRow(change.table);
+    for (const table of change.tables ?? []) this.refreshRow(table);
     if (change.reservation) refreshDrawer(change.reservation, change.version ?? 0);
   }
 
@@ -107,7 +109,10 @@ class LiveBoard {
   private reloadPage(): void {
     const notice = document.querySelector<HTMLElement>("[data-reads-again]");
     notice?.removeAttribute("hidden");
-    whenNothingUnsaved(() => window.location.reload());
+    whenNothingUnsaved(() => {
+      reopenAfterReload();
+      window.location.reload();
+    });
   }
 
   private async refresh(): Promise<void> {

@@ -17,7 +17,8 @@ interface Answered {
   ctx?: { sourceElement?: Element; response?: { status: number } };
 }
 
-const CONTROLS = "input:not([type=hidden], [type=password], [type=file]), textarea, select";
+const CONTROLS = "input:not([type=hidden], [type=password], [type=file], [autocomplete=one-time-code]), " +
+  "textarea, select";
 let collected: { reservation: string; inputs: SavedInput[] } | undefined;
 /** Unsaved input of reservations that the drawer no longer shows, by reservation id. */
 const saved = new Map<string, SavedInput[]>();
