@@ -23,6 +23,7 @@ export function followBoard(): void {
   const board = document.querySelector<HTMLTableElement>("[data-board]");
   if (board) new LiveBoard(board).follow();
   if (board) scrollToCurrentSlot(board);
+  followNews();
   enableSearch();
   followLate();
   document.addEventListener(LATE_CHANGED, highlightMatches);
