@@ -56,7 +56,7 @@ CHECKED := tests/test_architecture.py tests/test_docs.py tests/promises/attacks/
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run program setup test test-all rest check audit bench soak binary release journey lock clean
+.PHONY: help run program setup test test-all rest check clients audit bench soak binary release journey lock clean
 
 help:
 	@echo 'make run      serve the demo venue on http://127.0.0.1:8080  (PORT=8090 elsewhere)'
@@ -64,6 +64,7 @@ help:
 	@echo 'make test-all the same and all that it leaves out: browser, processes, whatever is slow'
 	@echo 'make check    style, types, import directions, documentation, secrets left in the source'
 	@echo 'make docs     write the generated documents in docs/reference/'
+	@echo 'make clients  generate clients from the OpenAPI document, type-check them and book with them'
 	@echo 'make audit    ask for known holes in what is pinned; needs the network'
 	@echo 'make bench    measure the box beside a plain implementation, doors under load, and growth'
 	@echo 'make soak     the long tests in full, with a table at the end; less than an hour (ONLY="kills cuts")'
@@ -92,7 +93,7 @@ run: program
 REST := slow or process or browser or network
 # Some wait while others work.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
-TEST   = $(PYTEST) --dist loadfile --ignore=tests/journeys/test_binary.py
+TEST   = $(PYTEST) --dist loadfile --ignore=tests/clients --ignore=tests/journeys/test_binary.py
 
 test: setup
 	@$(call say,testing)
@@ -115,6 +116,7 @@ rest: setup
 	@$(call say,testing what make test left out)
 	@said="left out: tests/journeys/test_binary.py, which needs the built file: make journey"; \
 	said="$$said\nleft out: tests/promises/attacks/test_no_secrets.py, which make check runs"; \
+	said="$$said\nleft out: tests/clients, which needs generators of clients: make clients"; \
 	test -x $(CHROMIUM) || { without="$$without --ignore=tests/browser --ignore=tests/journeys/test_outside.py"; \
 		said="$$said\nleft out: tests/browser and tests/journeys/test_outside.py, because there is no Chromium at $(CHROMIUM) (CHROMIUM=/path/to/it says where)"; }; \
 	command -v certutil >/dev/null || { without="$$without --ignore=tests/browser/test_https.py --ignore=tests/journeys/test_outside.py"; \
@@ -158,6 +160,23 @@ check: setup
 .PHONY: docs
 docs: setup
 	@$(BIN)/python -B docs/generate.py
+
+# The generators that partners use, apart from .venv: another Python and other node_modules.
+CLIENTS       := build/clients
+CLIENTS_READY := $(CLIENTS)/.made
+CLIENTS_NPM    = $(subst --prefix $(FRONTEND),--prefix $(CLIENTS),$(NPM))
+
+clients: setup $(CLIENTS_READY)
+	@$(call say,generating clients from the OpenAPI document: they compile and book)
+	@$(PYTEST) -q -n 0 tests/clients $(PYTEST_ARGS)
+
+$(CLIENTS_READY): $(RUN) requirements/clients.txt tests/clients/package.json tests/clients/package-lock.json
+	@$(call say,installing generators of clients: about 150 MB the first time)
+	@$(PYTHON) -m venv --clear $(CLIENTS)
+	@$(subst $(BIN)/python,$(CLIENTS)/bin/python,$(INSTALL)) -r requirements/clients.txt $(call or_network,the generators)
+	@cp tests/clients/package.json tests/clients/package-lock.json $(FRONTEND)/.npmrc $(CLIENTS)
+	@$(CLIENTS_NPM) ci $(call or_network,the generators)
+	@touch $@
 
 # pip-audit calls it no hole when the service answers nothing: what was not looked at is not known.
 audit: setup
@@ -233,11 +252,13 @@ lock: setup
 	$(LOCK) --output-file requirements/run.txt pyproject.toml
 	$(LOCK) --output-file requirements/dev.txt requirements/dev.in
 	$(LOCK) --output-file requirements/binary.txt requirements/binary.in
+	$(LOCK) --output-file requirements/clients.txt requirements/clients.in
 	$(NPM) update --package-lock-only
+	cp $(FRONTEND)/.npmrc tests/clients && $(subst $(FRONTEND),tests/clients,$(NPM)) update --package-lock-only; rm tests/clients/.npmrc
 
 clean:
 	rm -rf .venv web/static $(FRONTEND)/node_modules build dist
-	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache .schemathesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV):

@@ -53,6 +53,7 @@ from web.portal.outbox import OUTBOX_ROUTES
 from web.portal.routes import PORTAL_ROUTES
 from web.portal.sign_in import public_portal_routes
 from web.portal.update import RELEASES, ReleaseWatch
+from web.portal.venue import follow_live_venue
 from web.public_pages import CERTIFICATES, PUBLIC_ROUTES
 from web.rendering import STATIC_ROUTES, prepare_pages
 from web.routes import GUEST_ROUTES, PARTNER_ROUTE_TABLE
@@ -211,6 +212,8 @@ def _background(
         jobs.append(BackupCopies(box).job)
 
     async def run(app: web.Application) -> AsyncIterator[None]:
+        with suppress(Unavailable):  # the disk may be full
+            await follow_live_venue(box)
         for services, erasure in zip(served, erasures, strict=True):
             # A restored backup may contain guests' data that was erased after the backup was made.
             # Erase this data again before anything is sent.

@@ -8,7 +8,7 @@ clashes. An edit that takes effect returns no clashes.
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import date
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -46,6 +46,7 @@ from appliance.venue.model import (
     list_used_tables,
 )
 from appliance.venue.venue_file import (
+    UNFURNISHED,
     VenueFile,
     check_evenings,
     check_slot,
@@ -102,11 +103,13 @@ def close_days(
     clashes = _new_clashes(tx, accepted, closings=[*present, closing])
     if clashes:
         return clashes
-    tx.insert(
-        "closing_day",
-        {"id": closing.id, "first_day": closing.first, "last_day": closing.last, "reason": reason},
-    )
+    _store_closing(tx, closing)
     return ()
+
+
+def _store_closing(tx: Transaction, closing: Closing) -> None:
+    days = {"first_day": closing.first, "last_day": closing.last}
+    tx.insert("closing_day", {"id": closing.id, **days, "reason": closing.reason})
 
 
 @announced
@@ -314,17 +317,38 @@ def move_table(tx: Transaction, table_id: str, steps: int) -> None:
     _store_order(tx, ids)
 
 
-@announced
-def copy_room(tx: Transaction, tables: Sequence[Table], slots: Sequence[Slot]) -> None:
-    """Replace the tables and slots with those of another environment.
+@dataclass(frozen=True, slots=True)
+class Furniture:
+    """The venue with its rules, tables, slots and closings."""
 
-    Tables are matched by number. Tables that are not in `tables` are deleted, or become unbookable
-    if they have ever been booked. Clashes are not checked, because this function changes only the
-    test environment, where no real guest can lose a table.
+    venue: Venue
+    tables: tuple[Table, ...]
+    slots: tuple[Slot, ...]
+    closings: tuple[Closing, ...]
+
+
+def read_furniture(reader: Reader) -> Furniture:
+    """Return the venue with its rules, tables, slots and closings."""
+    venue, tables, slots = get_venue(reader), list_tables(reader), list_slots(reader)
+    return Furniture(venue, tuple(tables), tuple(slots), tuple(list_closings(reader)))
+
+
+@announced
+def copy_furniture(tx: Transaction, live: Furniture) -> None:
+    """Make the test environment's venue the same as the live one's, but always open for tests.
+
+    Tables are matched by number. Tables that are not in `live` are deleted, or become unbookable
+    if they have ever been booked. Clashes are not checked, because no real guest can lose a table.
     """
-    _apply_tables(tx, tables)
-    _apply_slots(tx, slots)
-    used, numbers = list_used_tables(tx), {table.number for table in tables}
+    status = "inactive" if live.venue.name == UNFURNISHED.name else "active"
+    _update_venue(tx, replace(live.venue, status=status))
+    _apply_tables(tx, live.tables)
+    _apply_slots(tx, live.slots)
+    tx.execute("DELETE FROM closing_day")
+    for closing in live.closings:
+        _store_closing(tx, closing)
+    numbers = {table.number for table in live.tables}
+    used = list_used_tables(tx)
     for table in list_tables(tx):
         if table.number not in numbers and table.id not in used:
             tx.execute("DELETE FROM venue_table WHERE id = :id", {"id": table.id})

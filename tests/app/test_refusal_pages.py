@@ -39,8 +39,8 @@ async def test_the_interfaces_answer_as_documented_even_in_a_browser(running, pa
 @pytest.mark.parametrize(
     ("path", "above"),
     [
-        ("/portal/box/restart", "/portal/box"),
-        ("/test/portal/venue/order", "/test/portal/venue"),
+        ("/portal/box/clock", "/portal/box"),
+        ("/portal/venue/order", "/portal/venue"),
         ("/portal/sign-out", "/portal"),
         ("/me/abc/erasure", "/me/abc"),
         ("/me/a%3Fb%23c/erasure", "/me/a%3Fb%23c"),

@@ -195,7 +195,8 @@ async def test_the_pass_is_there_after_saving_and_is_copied_with_a_click(portal)
     await host.type("0612345678")
     await host.press("Enter")
     await host.page.wait_for_selector(".pass-card img")
-    await host.page.wait_for_function("document.querySelector('.pass-card img').naturalWidth > 100")
+    await host.page.wait_for_load_state("networkidle")
+    assert await host.page.eval_on_selector(".pass-card img", "one => one.naturalWidth") > 100
     assert await violations(host.page) == []
 
     await host.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -203,6 +204,114 @@ async def test_the_pass_is_there_after_saving_and_is_copied_with_a_click(portal)
     copied = await host.page.evaluate("navigator.clipboard.readText()")
     assert "/access/" in copied
     assert portal.complaints == []
+
+
+async def date_of(portal, reservation):
+    now = await portal.box.now_of(reservation)
+    return now.date, now.slot, now.table_number
+
+
+async def changed(host):
+    await host.page.wait_for_selector("#drawer details.change:not([open])")
+
+
+@SIZES
+async def test_a_change_of_date_takes_ten_seconds(portal, size):
+    salma = await portal.box.guest(slot="19:30")
+    host = await at_the_board(portal, size)
+
+    await host.tap(chip(salma))
+    await host.tap("#drawer details.change > summary")
+    await host.page.wait_for_selector("#change-date")
+    assert await violations(host.page) == []
+    await host.tap("#change-date")
+    host.keys += 8
+    await host.page.fill("#change-date", "2026-11-28")
+    await host.page.wait_for_timeout(300)
+    await host.press("Enter")
+    await changed(host)
+
+    assert await date_of(portal, salma) == ("2026-11-28", "19:30", "T1")
+    assert host.seconds <= 10
+    assert await portal.box.rows("SELECT kind FROM email") == [("changed",)]
+    assert portal.complaints == []
+
+
+@SIZES
+async def test_a_group_of_fourteen_takes_fifteen_seconds(portal, size):
+    host = await at_the_board(portal, size)
+
+    await host.tap(free("T2"))
+    await host.tap("#drawer [name=guests][type=number]")
+    await host.press("Control+a")
+    await host.type("14")
+    await host.tap("#drawer [name=customer_name]")
+    await host.page.wait_for_selector("#drawer [name=more]:checked >> nth=2")
+    assert await violations(host.page) == []
+    await host.type("Salma Tazi")
+    await host.press("Tab")
+    await host.type("0612345678")
+    await host.press("Enter")
+    await host.page.wait_for_url("**/portal/reservations/*")
+
+    assert await portal.box.rows("SELECT count(*) FROM hold") == [(4,)]
+    assert await portal.box.rows("SELECT guests FROM reservation") == [(14,)]
+    assert host.seconds <= 15
+    await host.page.goto("/portal/tonight")
+    assert await host.page.locator("table .guest").count() == 4
+    assert await violations(host.page) == []
+    assert portal.complaints == []
+
+
+async def test_a_chip_is_dragged_to_another_table_or_to_another_time(portal):
+    salma = await portal.box.guest(slot="19:30")
+    host = await at_the_board(portal)
+
+    await host.page.drag_and_drop(chip(salma), free("T3"))
+    await host.page.wait_for_selector(f"#t-{table_id('T3')} [data-reservation]")
+    assert await date_of(portal, salma) == ("2026-11-21", "19:30", "T3")
+
+    await host.page.keyboard.press("Escape")
+    await host.page.drag_and_drop(chip(salma), free("T2", "22:00"))
+    await host.page.wait_for_selector("#drawer details.change[open]")
+    assert (await date_of(portal, salma))[1] == "19:30"
+    await host.page.click("#drawer details.change form button:not([name])")
+    await host.page.wait_for_selector(f"#t-{table_id('T2')} [data-reservation]")
+    assert await date_of(portal, salma) == ("2026-11-21", "22:00", "T2")
+    assert portal.complaints == []
+
+
+async def test_a_chip_dragged_to_a_table_that_is_too_small_asks_first(portal):
+    salma = await portal.box.guest(slot="19:30", guests=4)
+    sql = "UPDATE venue_table SET capacity_max = 2 WHERE number = 'T2'"
+    await portal.box.environment.database.write(lambda tx: tx.execute(sql))
+    host = await at_the_board(portal)
+
+    await host.page.drag_and_drop(chip(salma), free("T2"))
+    await host.page.check("#drawer details.change [name=sure]")
+    await host.page.click("#drawer details.change form button:not([name])")
+
+    await host.page.wait_for_selector(f"#t-{table_id('T2')} [data-reservation]")
+    assert (await date_of(portal, salma))[2] == "T2"
+
+
+async def test_a_change_needs_no_mouse(portal):
+    salma = await portal.box.guest(slot="19:30")
+    host = await at_the_board(portal)
+    await host.page.focus(chip(salma))
+    await host.press("Enter")
+    await host.page.wait_for_selector("#drawer details.change")
+    await host.page.focus("#drawer details.change > summary")
+    await host.press("Enter")
+    await host.press("Tab", 3)  # the three parts of the date, then the time
+    await host.page.focus("#change-slot")
+    await host.press("ArrowDown")
+    await host.page.wait_for_timeout(300)
+    await host.page.focus("#drawer details.change form button:not([name])")
+    await host.press("Enter")
+    await changed(host)
+
+    assert (await date_of(portal, salma))[1] == "22:00"
 
 
 async def test_left_and_its_undo_need_no_mouse(portal):

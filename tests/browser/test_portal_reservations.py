@@ -50,11 +50,11 @@ async def test_a_host_accepts_moves_takes_payments_and_checks_in_by_keyboard(por
     await page.wait_for_selector(f"#waiting {chip(asked)[6:]}", state="detached")
     assert (await portal.box.now_of(asked)).status == "confirmed"
 
-    await press(page, "Déplacer vers une autre table")
+    await press(page, "Changer la date, l’heure, la table, le nombre")
     await keyboard.reach(page, page.locator("#drawer [name=table]"))
     await page.keyboard.press("ArrowDown")
-    await press(page, "Déplacer")
-    await page.wait_for_selector(f"tr:has(th:has-text('T3')) {chip(asked)[6:]}")
+    await press(page, "Enregistrer le changement")
+    await page.wait_for_selector(f"tr:has(th:has-text('T2')) {chip(asked)[6:]}")
     await page.wait_for_selector(f"tr:has(th:has-text('T1')) {chip(asked)[6:]}", state="detached")
 
     await open_by_keyboard(page, owed)

@@ -23,7 +23,7 @@ async def scan(portal, reservation):
 
     def read(tx):
         reading = Reading("list", (reservation.id,))
-        return check_in(tx, get_terminal(tx, terminal_id), Scan(tx.new_id(), reading), 24 * 60)
+        return check_in(tx, get_terminal(tx, terminal_id), Scan(tx.new_id(), reading))
 
     assert (await portal.box.environment.database.write(read)).verdict.admitted
 
@@ -259,7 +259,7 @@ async def test_a_refusal_comes_into_view_from_a_form_far_below_on_a_phone(portal
     await page.goto("/portal/tonight")
     await look_at(page, salma)
     await page.click("#drawer summary:has-text('Corriger')")
-    await page.fill("#drawer [name=guests]", "90")
+    await page.fill("#drawer [name=customer_phone]", "12")
 
     await save(page)
 

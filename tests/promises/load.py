@@ -54,6 +54,8 @@ class Load:
         history, draw = self.history, random.Random(f"{self._seed}.{self._rounds}")
         for key in again(history.bookings, draw, most):
             await self._book(partner, key)
+        for key in again(history.changes, draw, most // 4):
+            await self._change(partner, key)
         for reservation_id in again(history.cancels, draw, most // 4):
             await self._cancel(partner, reservation_id)
         for scan_id in again(history.scans, draw, most // 4):
@@ -67,7 +69,11 @@ class Load:
                 done = await self._book(partner, draw.choice(list(history.bookings)))
             elif what < 0.20 and self._links:
                 done = await self._cancel(partner, draw.choice(list(self._links)))
-            elif what < 0.45 and self._links:
+            elif what < 0.34 and self._links:
+                done = await self._change(partner, self._new_change(draw))
+            elif what < 0.38:
+                done = await self._hold(partner, draw)
+            elif what < 0.55 and self._links:
                 done = await self._scan(door, self._new_scan(draw))
             else:
                 done = await self._book(partner, self._new_booking(draw))
@@ -85,8 +91,23 @@ class Load:
             "idempotencyKey": key,
             "notifyCustomer": False,
         }
+        if draw.random() < 0.2:  # a group
+            other = draw.choice([id_ for id_ in self._tables if id_ != body["tableId"]])
+            body |= {"additionalTableIds": [other], "guests": 2 * PARTY}
         request = {name: value for name, value in body.items() if value is not None}
         self.history.bookings[key] = Call(request)
+        return key
+
+    def _new_change(self, draw):
+        key, more = f"{self._seed}-{next(self._numbers)}", []
+        first = draw.choice(self._tables)
+        if draw.random() < 0.3:
+            more = [draw.choice([id_ for id_ in self._tables if id_ != first])]
+        self.history.changes[key] = Call({
+            "reservationId": draw.choice(list(self._links)), "tableId": first,
+            "additionalTableIds": more, "date": str(self._evening),
+            "slot": draw.choice(("19:30", "22:00", None)), "guests": PARTY * (1 + len(more)),
+        })  # fmt: skip
         return key
 
     def _new_scan(self, draw):
@@ -108,6 +129,19 @@ class Load:
     async def _cancel(self, partner, reservation_id):
         call = self.history.cancels.setdefault(reservation_id, Call({}))
         return await send(call, partner, "DELETE", f"/v1/reservations/{reservation_id}")
+
+    async def _change(self, partner, key):
+        call = self.history.changes[key]
+        body = call.request | {"idempotencyKey": key}
+        path = f"/v1/reservations/{body.pop('reservationId')}"
+        return await send(call, partner, "PATCH", path, body)
+
+    async def _hold(self, partner, draw):
+        """Hold two tables for a second, which nobody turns into a reservation."""
+        tables, slot = draw.sample(self._tables, 2), draw.choice(("19:30", "22:00"))
+        body = {"tableIds": tables, "date": str(self._evening), "slot": slot,
+                "guests": 2 * PARTY, "seconds": 1}  # fmt: skip
+        return await send(Call(body), partner, "POST", "/v1/holds", body)
 
     async def _scan(self, door, scan_id):
         call = self.history.scans[scan_id]

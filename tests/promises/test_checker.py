@@ -141,7 +141,7 @@ def a_guest_who_was_let_in_twice(found):
 def two_holders_of_one_table(found):
     found.forge(
         "UPDATE reservation SET status = 'confirmed', slot = NULL, date = '2030-01-01',"
-        " table_id = (SELECT min(id) FROM venue_table) WHERE seq IN (1, 2)"
+        " table_ids = NULL, table_id = (SELECT min(id) FROM venue_table) WHERE seq IN (1, 2)"
     )
     return "I2: two hold"
 

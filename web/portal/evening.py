@@ -271,7 +271,7 @@ class BoardChannel(Channel):
 
     The events are:
 
-    - `row`: a reservation has changed. The data contain its id, table and version.
+    - `row`: a reservation has changed. The data contain its id, tables and version.
     - `totals`: the totals have changed, so the page must read them again.
     - `reset`: the page must read the whole board again.
     - `revoked`: the session has ended.
@@ -315,5 +315,5 @@ class BoardChannel(Channel):
         if found is None:
             return "totals", {}
         return "row", {
-            "reservation": found.id, "table": found.table_id, "version": found.version,
+            "reservation": found.id, "tables": found.table_ids, "version": found.version,
         }  # fmt: skip

@@ -20,6 +20,7 @@ from appliance.reservations.change import (
     amend_reservation,
     as_seen,
     cancel,
+    change_reservation,
     decline,
     mark_late,
     move_to_table,
@@ -57,7 +58,9 @@ from web.portal.reservation_form import (
     STATUS_WORDS,
     confirms_guests,
     faults_in_words,
+    offer_places,
     read_guest,
+    read_place,
     show_new,
 )
 from web.portal.responses import (
@@ -92,6 +95,10 @@ async def show_reservation(request: web.Request) -> web.Response:
 async def _show(request: web.Request, reservation_id: str) -> web.Response:
     environment = request[ENVIRONMENT]
     detail = await environment.database.read(_read, reservation_id)
+    changes, more = _read_changes(request)
+    place = await environment.database.read(
+        offer_places, changes, more or detail["reservation"].table_ids[1:], detail["reservation"]
+    )
     is_part = "part" in request.query or "HX-Request" in request.headers
     values = {
         **faults_in_words(request),
@@ -101,6 +108,8 @@ async def _show(request: web.Request, reservation_id: str) -> web.Response:
         "isolate": isolate,
         "statuses": STATUS_WORDS,
         "clock": clock_formatter(request),
+        "place": place,
+        "changes": changes,
         "guest_pass": _offer_pass(request, detail["reservation"], detail["venue"]),
         "token": environment.database.tokens.new_link_secret(),
         "rejected": request.path.rpartition("/")[2] if REFUSED in request else "",
@@ -111,6 +120,18 @@ async def _show(request: web.Request, reservation_id: str) -> web.Response:
     }
     template = f"portal/reservations/{'drawer' if is_part else 'detail'}.html"
     return portal_page(request, template, values)
+
+
+def _read_changes(request: web.Request) -> tuple[dict[str, str], list[str]]:
+    """Return what is entered in the form for changes, or its link's query; and its tables."""
+    if request.path.endswith("/change"):
+        form = request[FORM]
+        is_shown = REFUSED in request or form.checked("offer")
+        return (form.typed(), form.all("more")) if is_shown else ({}, [])
+    if request.path.endswith("/move") and REFUSED in request:  # to be confirmed there
+        return {"table": request[FORM].text("table")}, []
+    names = ("date", "slot", "table")
+    return {name: request.query[name] for name in names if name in request.query}, []
 
 
 def _offer_pass(request: web.Request, reservation: Reservation, venue: Venue) -> dict[str, Any]:
@@ -146,8 +167,6 @@ def _read(reader: Reader, reservation_id: str) -> dict[str, Any]:
         "reservation": r,
         "venue": get_venue(reader),
         "table": get_seat(reader, r),
-        "movable": free,
-        "one_fits": any(table.seats(r.guests) for table in free),
         "history": list_history(reader, reservation_id),
         "payments": list_payments(reader, reservation_id),
         "paid": sum_payments(reader, reservation_id),
@@ -224,12 +243,30 @@ async def amend(request: web.Request, form: Form) -> None:
     await _run_action(request, amend_reservation, read_guest(form), over_capacity=over_capacity)
 
 
+async def change_one(request: web.Request, form: Form) -> web.StreamResponse:
+    """`POST …/change`: change date, time, tables or size, or only show what is free (`offer`)."""
+    return await (show_reservation(request) if form.checked("offer") else _change(request, form))
+
+
+@_form
+async def _change(request: web.Request, form: Form) -> None:
+    place = read_place(form)
+    wanted = {
+        "date": place.date, "slot": place.slot, "table_ids": place.table_ids,
+        "guests": place.guests,
+    }  # fmt: skip
+    # If staff do not say otherwise, a partner that writes to its guests itself does so here too.
+    notify = None if form.checked("tell") else False
+    over_capacity = confirms_guests(form)
+    await _run_action(
+        request, change_reservation, wanted, over_capacity=over_capacity, notify=notify
+    )
+
+
 @_form
 async def move(request: web.Request, form: Form) -> None:
-    """`POST …/move`: move the reservation to a different table."""
-    table = parse_uuid(form.text("table")) or ""
-    confirmed = form.text("sure", 40) == table
-    await _run_action(request, move_to_table, table, over_capacity=confirmed)
+    """`POST …/move`: move the reservation to a different table, to which it was dragged."""
+    await _run_action(request, move_to_table, parse_uuid(form.text("table")) or "")
 
 
 @_form

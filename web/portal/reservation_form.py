@@ -1,6 +1,6 @@
 """The page `/portal/reservations/new`: the form where staff create reservations."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -24,7 +24,10 @@ from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.change import Amendment
 from appliance.reservations.create import enter_by_staff
+from appliance.reservations.holds import Place, is_held
+from appliance.reservations.model import Reservation
 from appliance.reservations.request import (
+    GROUP_MAX,
     NAME_MAX,
     NOTES_MAX,
     Booking,
@@ -34,6 +37,7 @@ from appliance.reservations.request import (
 )
 from appliance.reservations.search import read_availability
 from appliance.venue.model import (
+    Table,
     find_closing,
     find_table,
     find_tonight,
@@ -43,6 +47,7 @@ from appliance.venue.model import (
     interval,
     is_slot,
     list_slots,
+    list_tables,
     minute_of,
     offered_slots,
     parse_date,
@@ -128,9 +133,8 @@ async def show_new(request: web.Request, *, part: bool = False) -> web.Response:
         typed = request[FORM].typed()
     if isinstance(refusal, FormUsed):
         del typed["token"]  # with a new token, the form creates another reservation
-    text = typed.get("guests", "")
-    guests = int(text) if text.isdecimal() and len(text) <= _GUESTS_DIGITS_MAX else None
-    offer = await environment.database.read(_offer, typed, guests)
+    more = request[FORM].all("more") if FORM in request else []
+    offer = await environment.database.read(offer_places, typed, more)
     # If the chosen table is not free, the form keeps the table's id, and selects the table again as
     # soon as it is free.
     wanted = typed.get("table") or typed.get("wanted", "")
@@ -152,6 +156,32 @@ async def show_new(request: web.Request, *, part: bool = False) -> web.Response:
     values["is_part"] = is_part = part or "part" in request.query
     template = f"portal/reservations/{'new_part' if is_part else 'new'}.html"
     return portal_page(request, template, values)
+
+
+def suggest_more(
+    free: Sequence[Table], table_id: str, guests: int, ticked: Collection[str]
+) -> list[str]:
+    """Return the ids of free tables that seat the party together with its table.
+
+    The ticked ones come first, then the nearest in the venue's list, those of the same type before
+    others. The list is empty if they do not suffice, or if the table suffices alone.
+    """
+    places = {table.id: place for place, table in enumerate(free)}
+    table = next((table for table in free if table.id == table_id), None)
+    if table is None:
+        return []
+
+    def distance(other: Table) -> tuple[bool, bool, int]:
+        away = abs(places[other.id] - places[table.id])
+        return other.id not in ticked, other.type != table.type, away
+
+    seats, chosen = table.capacity_max, []
+    for other in sorted((other for other in free if other != table), key=distance):
+        if seats >= guests:
+            break
+        chosen.append(other.id)
+        seats += other.capacity_max
+    return chosen if seats >= guests else []
 
 
 def _find_seat(reader: Reader, table_id: str, offer: dict[str, Any]) -> dict[str, Any] | None:
@@ -248,8 +278,11 @@ def read_guest(form: Form) -> Amendment:
     return entered
 
 
-def _read_booking(form: Form, language: str) -> Booking:
-    """Return the entered booking. Raises an ApiError if fields are invalid."""
+def read_place(form: Form) -> Place:
+    """Return the entered date, slot, tables and number of guests.
+
+    Raises an ApiError if fields are invalid.
+    """
     faults = Faults()
     day, slot = parse_date(form.text("date")), form.text("slot")
     table_id = parse_uuid(form.text("table"))
@@ -261,31 +294,53 @@ def _read_booking(form: Form, language: str) -> Booking:
         faults.add(InvalidSlot(field="slot"))
     if table_id is None:
         faults.add(InvalidTable(field="table"))
+    guests = faults.read(form.integer, "guests", 1, GUESTS_MAX)
+    faults.raise_all()
+    assert day is not None  # noqa: S101 - for mypy
+    assert table_id is not None  # noqa: S101
+    more = (parse_uuid(text) for text in form.all("more")[:GROUP_MAX])
+    tables = dict.fromkeys((table_id, *(each for each in more if each is not None)))
+    return Place(tuple(tables), day, None if slot == _WHOLE else slot, guests)
+
+
+def _read_booking(form: Form, language: str) -> Booking:
+    """Return the entered booking. Raises an ApiError if fields are invalid."""
+    faults = Faults()
+    place = faults.read(read_place, form)
     guest = faults.read(read_guest, form)
     if form.checked("letter") and not form.typed()["customer_email"].strip():
         faults.add(field_invalid("letter", "please give an email address."))
     faults.raise_all()
-    assert day is not None  # noqa: S101 - for mypy
-    assert table_id is not None  # noqa: S101
     members = asdict(guest)
     del members["vip"]
     return Booking(
-        table_id=table_id,
-        date=day,
-        slot=None if slot == _WHOLE else slot,
+        table_id=place.table_ids[0],
+        more_table_ids=place.table_ids[1:],
+        date=place.date,
+        slot=place.slot,
         idempotency_key=form.text("token", 64) or None,
         language=form.text("language", 2) or language,
         **members,
     )
 
 
-def _offer(reader: Reader, typed: Mapping[str, str], guests: int | None) -> dict[str, Any]:
+def offer_places(
+    reader: Reader, typed: Mapping[str, str], more: Sequence[str] = (),
+    own: Reservation | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Return the slots and the free tables for the entered date, slot and number of guests.
 
-    In the result, `slot` is the start of the chosen slot, _WHOLE for the whole evening, or "" if
-    the entered slot is not offered on that day.
+    `more` are the further tables of a group. With `own`, these are the places to which this
+    reservation can be moved, unbookable tables too; what is not entered stays as it is. In the
+    result, `more` are the further tables that the party needs, and `slot` is the start of the
+    chosen slot, _WHOLE for the whole evening, or "" if the entered slot is not offered on that day.
     """
     tonight, venue = find_tonight(reader), get_venue(reader)
+    text = typed.get("guests", "")
+    guests = int(text) if text.isdecimal() and len(text) <= _GUESTS_DIGITS_MAX else None
+    if own is not None:
+        kept = {"date": own.date, "slot": own.slot or _WHOLE, "table": own.table_id}
+        typed, guests = {**kept, **typed}, guests or own.guests
     day = parse_date(typed.get("date")) or tonight
     zone, ends = reader.zones.zone(venue.time_zone), venue.evening_ends_at
     slots = sorted(offered_slots(list_slots(reader), day), key=lambda slot: interval(slot, ends))
@@ -294,12 +349,21 @@ def _offer(reader: Reader, typed: Mapping[str, str], guests: int | None) -> dict
         since = reader.now - HOUR_MS
         recent = (s.start for s in slots if minute_of(day, interval(s, ends)[0], zone) >= since)
         slot = next(recent, slots[-1].start if slots else _WHOLE)
-    elif slot not in {_WHOLE, *(offered.start for offered in slots)}:
+    stays = own is not None and (own.date, own.slot or _WHOLE) == (day.isoformat(), slot)
+    if not stays and slot not in {_WHOLE, *(offered.start for offered in slots)}:
         slot = ""
     guests = guests or _usual_guests(reader, typed.get("table"))
     chosen = next((offered for offered in slots if offered.start == slot), None)
-    found = read_availability(reader, day, chosen, closed=not slot or day < tonight)
+    is_shut, table = not slot or day < tonight, typed.get("table") or typed.get("wanted", "")
+    found = read_availability(reader, day, chosen, closed=is_shut)
     free = [one.table for one in found if one.available]
+    if own is not None:
+        hours = (own.starts, own.ends) if stays else interval(chosen, ends)
+        free = [
+            table for table in list_tables(reader)
+            if not is_shut and not is_held(reader, table.id, day.isoformat(), *hours, own)
+        ]  # fmt: skip
+    suggests = typed.get("offer") or not (more or own)
     return {
         "day": day,
         "tonight": tonight,
@@ -307,6 +371,8 @@ def _offer(reader: Reader, typed: Mapping[str, str], guests: int | None) -> dict
         "slot": slot,
         "guests": guests,
         "tables": free,
+        "table": table,
+        "more": suggest_more(free, table, guests, more) if suggests else more,
         "one_fits": any(table.seats(guests) for table in free),
         "has_tables": any(one.table.bookable for one in found),
         "closing": find_closing(reader, day.isoformat()),

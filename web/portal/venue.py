@@ -1,23 +1,21 @@
 """The page `/portal/venue`: tables and their order, slots, closing days, rules and policies.
 
-If a change affects future reservations, the page lists them and asks for confirmation. A change
-to the live venue, tables or slots is also made in the test environment if that part matched there
-beforehand.
+If a change affects future reservations, the page lists them and asks for confirmation. The test
+environment always has the live venue's tables, slots, closing days and rules.
 """
 
 import json
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import fields, replace
 from itertools import groupby
 from typing import Any, TypeVar
 
 from aiohttp import web
 
+from appliance.box import Box
 from appliance.core.encodings import ENCODINGS, decode_file
 from appliance.core.errors import (
-    ApiError,
     ChangedMeanwhile,
     InvalidDate,
     InvalidJson,
@@ -26,28 +24,27 @@ from appliance.core.errors import (
 )
 from appliance.core.i18n import mark as _
 from appliance.core.text import fold
-from appliance.database.connection import Reader, Transaction
+from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT, parse_object
 from appliance.reservations.request import parse_uuid
 from appliance.venue.edit import (
     add_slot,
     add_tables,
     close_days,
-    copy_room,
+    copy_furniture,
     edit_slot,
     edit_table,
     edit_venue,
     move_table,
     open_days,
     order_tables,
+    read_furniture,
     remove_slot,
     remove_table,
 )
 from appliance.venue.model import (
     Clashes,
     Slot,
-    Table,
-    Venue,
     clash_mark,
     find_clashes,
     find_tonight,
@@ -94,7 +91,6 @@ _PAIR_MAX = 1000
 _PAIRS_MAX = 50
 
 T = TypeVar("T")
-Parts = tuple[Venue, list[Table], list[Slot]]
 
 
 async def show_tables(request: web.Request) -> web.Response:
@@ -266,7 +262,7 @@ async def close(request: web.Request, form: Form) -> web.Response:
 
 async def reopen(request: web.Request, _form: Form) -> web.Response:
     """`POST …/closings/{id}/remove`: delete a closing, which makes its days bookable again."""
-    await request[ENVIRONMENT].database.write(open_days, id_of(request))
+    await _write(request, open_days, id_of(request))
     return see_other(request, "/venue/closings", "reopened")
 
 
@@ -357,46 +353,17 @@ async def _save_or_ask(
 
 
 async def _write(request: web.Request, action: Callable[..., T], *args: object) -> T:
-    """Run `action`. Repeat a change to the live environment in the test environment.
-
-    A change to the venue is repeated only if both environments had the same venue before, apart
-    from its status. A change to tables or slots is repeated only if both had the same ones, or if
-    the test environment had none.
-    """
-    box, environment = request.app[BOX], request[ENVIRONMENT]
-    before = await environment.database.read(_parts)
-    result = await environment.database.write(action, *args)
-    after = await environment.database.read(_parts)
-    if environment is box.live and after != before:
-        with suppress(ApiError):  # the test environment's reservations may prevent it
-            await box.test.database.write(_repeat_in_test, before, after)
+    """Run `action`, then copy the venue to the test environment."""
+    box = request.app[BOX]
+    result = await box.live.database.write(action, *args)
+    await follow_live_venue(box)
     return result
 
 
-def _repeat_in_test(tx: Transaction, before: Parts, after: Parts) -> None:
-    venue, tables, slots = _parts(tx)
-    if replace(venue, status="") == replace(before[0], status=""):
-        stored = get_venue(tx)
-        # Keep the test environment's status, because partners may use it for tests while the live
-        # environment is inactive.
-        status = after[0].status if stored.name == UNFURNISHED.name else stored.status
-        edit_venue(tx, fingerprint(stored), replace(after[0], id=stored.id, status=status))
-    numbers = {table.number for table in before[1]}
-    # Ignore tables that an earlier `copy_room` made unbookable in the test environment instead of
-    # deleting them, because they had been booked there.
-    tables = [table for table in tables if table.bookable or table.number in numbers]
-    if (tables, slots) in (before[1:], ([], [])):
-        copy_room(tx, *after[1:])
-
-
-def _parts(reader: Reader) -> Parts:
-    """Return the venue, tables and slots in a fixed order and without ids, for comparison."""
-    slots = sorted(list_slots(reader), key=lambda slot: (slot.start, slot.days_of_week))
-    return (
-        replace(get_venue(reader), id=""),
-        [replace(table, id="") for table in list_tables(reader)],
-        [replace(slot, id="") for slot in slots],
-    )
+async def follow_live_venue(box: Box) -> None:
+    """Copy the venue, its rules, tables, slots and closings to the test environment."""
+    furniture = await box.live.database.read(read_furniture)
+    await box.test.database.write(copy_furniture, furniture)
 
 
 def _days(request: web.Request) -> dict[str, object]:

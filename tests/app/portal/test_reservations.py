@@ -133,11 +133,12 @@ async def test_two_hosts_who_edit_the_same_reservation_lose_nothing(running, hos
     await other.post(path_of(salma, "amend"), an_amendment(salma, notes="near the music"))
 
     status, page, _ = await host.post(
-        path_of(salma, "amend"), an_amendment(salma, guests=3, notes="gluten free")
+        path_of(salma, "amend"),
+        an_amendment(salma, customer_phone="0611000000", notes="gluten free"),
     )
 
     assert status == 409
-    assert value_of(page, "guests") == "3"
+    assert value_of(page, "customer_phone") == "0611000000"
     assert ">gluten free</textarea>" in page
     assert (await as_it_is(running, salma)).notes == "near the music"
 

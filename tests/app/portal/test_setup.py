@@ -12,9 +12,8 @@ from appliance.core.settings import parse_settings, read_settings
 from appliance.reservations.email_queue import Outcome
 from appliance.staff.accounts import SETUP_LINK_MILLISECONDS, offer_setup
 from appliance.staff.sign_in import OpenedSession
-from appliance.venue.edit import add_tables, edit_venue
+from appliance.venue.edit import edit_venue, read_furniture
 from appliance.venue.model import fingerprint, get_venue, list_slots, list_tables
-from appliance.venue.table_list import parse_tables
 from tests.app.portal.people import FROM_OURS, PASSWORD, Person, a_person, keeps_settings
 from tests.app.portal.seating import value_of
 from tests.builders import table_id
@@ -275,38 +274,17 @@ async def change(environment, **changes):
     return await environment.database.write(edit)
 
 
-async def test_a_test_environment_that_was_made_different_is_left_alone(running, owner):
-    await change(running.live, address="12 derb El Ferrane")
-    tried = await change(running.test, name="Tried out", policies={"dress": "none"})
-    more = parse_tables("X9;Tried;2;4", frozenset()).tables
-    await running.test.database.write(add_tables, more)
-    slots = await running.test.database.read(list_slots)
-    tables = await running.test.database.read(list_tables)
+async def test_the_test_environment_has_the_live_venue_and_stays_open(running, owner):
+    await change(running.test, name="Tried out", policies={"dress": "none"})
 
-    assert (await save_rules(owner, name="Riad Atlas II"))[0] == 303
-    assert (await owner.post(TABLES, {"list": "T20;;2;4"}))[0] == 303
-    slot = {"name": "Late", "start": "02:00", "end": "03:00", "days": "5"}
-    assert (await owner.post(SLOTS, slot))[0] == 303
+    assert (await save_rules(owner, status="inactive", currency="EUR", cancel_hours="9"))[0] == 303
+    closed = {"first": "2026-12-24", "last": "2026-12-25", "reason": "Fêtes"}
+    assert (await owner.post("/portal/venue/closings", closed))[0] == 303
 
-    assert (await running.live.database.read(get_venue)).name == "Riad Atlas II"
-    assert await running.test.database.read(get_venue) == tried
-    assert await running.test.database.read(list_tables) == tables
-    assert await running.test.database.read(list_slots) == slots
-
-
-async def test_a_test_environment_keeps_its_status_when_live_closes_and_follows_in_the_rest(
-    running, owner
-):
-    before = await running.live.database.read(get_venue)
-    await change(running.test, **{
-        name: getattr(before, name) for name in before.__slots__ if name != "id"
-    })  # fmt: skip
-
-    assert (await save_rules(owner, status="inactive", currency="EUR"))[0] == 303
-    assert (await save_rules(owner, status="inactive", currency="USD"))[0] == 303
-
-    followed = await running.test.database.read(get_venue)
-    assert (followed.status, followed.currency) == ("active", "USD")
+    live, test = [await each.database.read(read_furniture) for each in running.box.environments]
+    followed = replace(live.venue, id=test.venue.id, status="active")
+    assert (test.venue, test.closings) == (followed, live.closings)
+    assert [slot.start for slot in test.slots] == [slot.start for slot in live.slots]
 
 
 async def test_a_table_that_was_booked_in_test_keeps_test_from_following_no_longer_than_once(

@@ -174,7 +174,7 @@ async def test_an_event_names_the_row_and_the_version_that_changed(running, host
     salma = await seat(running, table="T3")
 
     told = (await events.until("row")).data
-    assert told == {"reservation": salma.id, "table": table_id("T3"), "version": 1}
+    assert told == {"reservation": salma.id, "tables": [table_id("T3")], "version": 1}
     events.response.close()
 
 

@@ -8,9 +8,13 @@ import { hasUnsavedInput, restoreUnsavedInput, saveUnsavedInput } from "./unsave
 import { ask } from "./waiting";
 
 const OPENERS = "a[data-reservation], a.free";
+const REOPENED = "venuebox-reopened";
 let openId = ""; // the reservation, or the address of a "+"
 
 export function followDrawer(): void {
+  const reopened = sessionStorage.getItem(REOPENED);
+  sessionStorage.removeItem(REOPENED);
+  if (reopened && drawer()) void open(reopened.split("/").at(-1) ?? "", reopened);
   document.addEventListener("click", (event) => {
     const at = event.target as Element;
     if (at.closest("[data-close-drawer]")) close();
@@ -33,6 +37,14 @@ export function followDrawer(): void {
   });
 }
 
+/** Show the open reservation again once the page is reloaded. */
+export function reopenAfterReload(): void {
+  const id = drawer()?.querySelector<HTMLElement>("[data-detail]")?.dataset["detail"] ?? "new";
+  if (id === "new") return;
+  const base = location.pathname.replace(/\/tonight$/, "");
+  sessionStorage.setItem(REOPENED, `${location.origin}${base}/reservations/${id}`);
+}
+
 /** Reload the open reservation if it was changed elsewhere, unless there is unsaved input. */
 export function refreshDrawer(reservation: string, version: number): void {
   const detail = drawer()?.querySelector<HTMLElement>("[data-detail]");
@@ -48,6 +60,17 @@ function idOf(opener: HTMLAnchorElement): string {
 
 function drawer(): HTMLElement | null {
   return document.querySelector("#drawer.drawer-place");
+}
+
+/** Show a reservation with what a form of it answered, or with changes that are to be confirmed. */
+export async function openReservation(reservation: string, href: string): Promise<void> {
+  await open(reservation, href);
+}
+
+/** Send a form of the reservation, and show the answer in the drawer. */
+export async function act(reservation: string, path: string, values: object): Promise<void> {
+  openId = reservation;
+  await htmx.ajax("POST", path, { target: "#drawer", swap: "innerHTML", values });
 }
 
 async function open(reservation: string, href: string): Promise<void> {

@@ -71,7 +71,7 @@ export function reloadSentForms(): void {
 export function keepChosenTable(): void {
   let chosen = "";
   let hadFocus = false;
-  const tables = (): HTMLSelectElement | null => document.querySelector("#new-table");
+  const tables = (): HTMLSelectElement | null => document.querySelector("#change-table, #new-table");
   document.addEventListener("htmx:before:swap", () => {
     chosen = tables()?.value ?? "";
     hadFocus = tables() !== null && document.activeElement === tables();

@@ -3,7 +3,8 @@
 import { LiveFeed, type Told } from "../shared/live_feed";
 import { containsNumber } from "../shared/phone_numbers";
 import { matches } from "../shared/text_folding";
-import { refreshDrawer } from "./drawer";
+import { refreshDrawer, reopenAfterReload } from "./drawer";
+import { followDrag } from "./drag";
 import { followNews, showNews } from "./news";
 import { followLate, LATE_CHANGED, showsLateOnly } from "./late";
 import { whenNothingUnsaved } from "./unsaved_input";
@@ -15,7 +16,7 @@ const MAX_ROWS = 40;
 
 interface RowChange {
   reservation?: string;
-  table?: string;
+  tables?: readonly string[];
   version?: number;
 }
 
@@ -26,6 +27,7 @@ export function followBoard(): void {
   followNews();
   enableSearch();
   followLate();
+  followDrag();
   document.addEventListener(LATE_CHANGED, highlightMatches);
   enableShortcuts();
   submitOnDateChoice();
@@ -77,7 +79,7 @@ class LiveBoard {
     if (kind !== "row") return;
     const change = data as RowChange;
     if (change.reservation) this.refreshRowsOf(change.reservation);
-    if (change.table) this.refreshRow(change.table);
+    for (const table of change.tables ?? []) this.refreshRow(table);
     if (change.reservation) refreshDrawer(change.reservation, change.version ?? 0);
   }
 
@@ -108,7 +110,10 @@ class LiveBoard {
   private reloadPage(): void {
     const notice = document.querySelector<HTMLElement>("[data-reads-again]");
     notice?.removeAttribute("hidden");
-    whenNothingUnsaved(() => window.location.reload());
+    whenNothingUnsaved(() => {
+      reopenAfterReload();
+      window.location.reload();
+    });
   }
 
   private async refresh(): Promise<void> {

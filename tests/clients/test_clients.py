@@ -1,0 +1,107 @@
+"""What generators make of the OpenAPI document type-checks, and books (`make clients`)."""
+
+import os
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from tests.journeys.box_process import BoxProcess, found_box
+from tests.journeys.partner_programs import Partner
+
+HERE = Path(__file__).parent
+TOOLS = HERE.parents[1] / "build" / "clients"
+DATE = str(datetime.now(UTC).date() + timedelta(days=7))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where the clients are made: the programs, and the document as the box serves it."""
+    made = tmp_path_factory.mktemp("clients")
+    for program in (*HERE.glob("book_*"), HERE / "tsconfig.json"):
+        shutil.copy(program, made)
+    (made / "node_modules").symlink_to(TOOLS / "node_modules")
+    return made
+
+
+@pytest.fixture(scope="module")
+def box(folder):
+    founded = found_box(folder)
+    with BoxProcess(founded.data, log=folder / "box.log") as running:
+        with urlopen(f"{running.address}/test/openapi.json", timeout=15) as answer:  # noqa: S310
+            (folder / "openapi.json").write_bytes(answer.read())
+        yield Partner(running.address + "/test", founded.keys["test"], folder)
+
+
+def run(folder, *words, **environ):
+    """Run a tool or a program with the tools' own Python and Node."""
+    node = Path(sys.executable).parent
+    path = f"{TOOLS}/bin:{TOOLS}/node_modules/.bin:{node}:{os.environ['PATH']}"
+    done = subprocess.run(
+        [str(word) for word in words],
+        capture_output=True, text=True, check=False, cwd=folder, timeout=300,
+        env={"PATH": path, "HOME": str(folder), **environ},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def generate(folder, generator, output):
+    run(folder, "openapi-generator-cli", "generate", "-i", "openapi.json", "-g", generator,
+        "-o", output)  # fmt: skip
+
+
+def check_types(folder, program):
+    """The program against the code it uses: faults of a generator's own templates are silent."""
+    run(folder, "mypy", "--strict", "--follow-imports=silent", "--no-incremental", program)
+
+
+def assert_booked(box, folder, reference, *program):
+    """The program ends well, and has booked and cancelled."""
+    environ = {"SERVICE_URL": box.url, "SERVICE_KEY": box.key, "DATE": DATE}
+    run(folder, *program, **environ, DOCUMENT=str(folder / "openapi.json"))
+    _, page = box.call("GET", f"/v1/reservations?from={DATE}&to={DATE}")
+    mine = [item for item in page["items"] if item.get("externalRef") == reference]
+    assert [item["status"] for item in mine] == ["cancelled"]
+
+
+def test_openapi_generator_books_in_python(box, folder):
+    generate(folder, "python", "made")
+    (folder / "made" / "openapi_client").rename(folder / "openapi_client")
+
+    run(folder, "mypy", "--no-incremental", "openapi_client")
+    check_types(folder, "book_openapi_generator.py")
+
+    assert_booked(box, folder, "openapi-generator", "python", "book_openapi_generator.py")
+
+
+def test_openapi_python_client_books(box, folder):
+    run(folder, "openapi-python-client", "generate", "--path", "openapi.json", "--meta", "none",
+        "--output-path", "partner_client", "--fail-on-warning")  # fmt: skip
+
+    check_types(folder, "book_openapi_python_client.py")
+
+    assert_booked(box, folder, "openapi-python-client", "python", "book_openapi_python_client.py")
+
+
+def test_models_of_datamodel_code_generator_read_and_write_what_travels(box, folder):
+    run(folder, "datamodel-codegen", "--input", "openapi.json", "--input-file-type", "openapi",
+        "--output", "partner_models.py", "--output-model-type", "pydantic_v2.BaseModel",
+        "--use-annotated")  # fmt: skip
+
+    check_types(folder, "book_datamodel.py")
+
+    assert_booked(box, folder, "datamodel-code-generator", "python", "book_datamodel.py")
+
+
+def test_openapi_typescript_and_the_typescript_of_openapi_generator_book(box, folder):
+    run(folder, "openapi-typescript", "openapi.json", "--output", "schema.d.ts")
+    generate(folder, "typescript-fetch", "typescript-fetch")
+
+    run(folder, "tsc")
+
+    assert_booked(box, folder, "openapi-typescript", "node", "book_openapi_fetch.js")
+    assert_booked(box, folder, "typescript-fetch", "node", "book_typescript_fetch.js")
