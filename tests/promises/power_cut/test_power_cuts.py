@@ -14,7 +14,7 @@ from functools import partial
 
 import pytest
 
-from appliance.reservations import create as grant
+from appliance.reservations import holds
 from tests.promises.power_cut.venue import VenueOnDisk, complaints
 from tests.promises.power_cut.vfs import Disk
 from tests.soak.scale import FULL, Progress, tell
@@ -125,7 +125,7 @@ def test_without_its_guard_the_same_faults_are_reported(
     vfs, furnished, monkeypatch, live, changes, promise
 ):
     if promise == "I2":
-        monkeypatch.setattr(grant, "is_held", lambda *_: False)
+        monkeypatch.setattr(holds, "is_held", lambda *_: False)
 
     found, _ = suffer(vfs, furnished, "weak", 400, live, **changes)
 

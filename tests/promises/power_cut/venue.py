@@ -169,7 +169,7 @@ class VenueOnDisk:
     async def _check_in(self, writer, reservation_id):
         scan = Scan(f"scan-{next(self._numbers)}", Reading("list", (reservation_id,)))
         scan = replace(scan, reason="known to the house")
-        decided = await writer.submit(check_in, (self.terminal, scan, 120), {})
+        decided = await writer.submit(check_in, (self.terminal, scan), {})
         if decided.verdict.admitted:
             self.facts.entered.add(reservation_id)
 

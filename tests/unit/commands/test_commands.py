@@ -36,7 +36,8 @@ def test_json_is_what_the_readme_says(box):
 
     told = json.loads(box.out)
     assert set(told) == {"status", "checks", "fixed"}
-    assert all(set(check) == {"name", "status", "finding", "remedy"} for check in told["checks"])
+    names = {"name", "status", "finding", "remedy", "since"}
+    assert all(set(check) == names for check in told["checks"])
     assert {check["status"] for check in told["checks"]} <= {"ok", "warn", "fail"}
     off = next(check for check in told["checks"] if check["name"] == "box")
     assert set(off["remedy"]) == {"fr", "en", "ar"}

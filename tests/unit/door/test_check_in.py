@@ -30,9 +30,9 @@ async def test_who_let_people_in_is_named_and_the_other_doors_are_told_of_those_
 ):
     database, terminal, guest, notices = portal
     reading = Reading("list", (guest.id,))
-    await database.write(check_in, terminal, Scan("one", reading, staff=NORA), 120)
-    again = await database.write(check_in, terminal, Scan("two", reading), 120)  # no change
-    await database.write(check_in, terminal, Scan("three", reading, simulate=True), 120)
+    await database.write(check_in, terminal, Scan("one", reading, staff=NORA))
+    again = await database.write(check_in, terminal, Scan("two", reading))  # no change
+    await database.write(check_in, terminal, Scan("three", reading, simulate=True))
     await database.write(undo_check_in, terminal, "one", None)
 
     told = [notice for notice in notices if isinstance(notice, DoorChanged)]

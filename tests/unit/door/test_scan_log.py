@@ -22,9 +22,9 @@ def fill(tx):
     guest = add_reservation(tx, guests=20, customer_name="=Salma Idrissi", access_code="SVC-7K2M")
     for n in range(10):
         scan = Scan(f"-scan-{n}", Reading("list", (guest.id,)), arrivals=1, device_at=tx.now + n)
-        check_in(tx, terminal, scan, 120)
+        check_in(tx, terminal, scan)
     refused = Reading("other", refused="unknown_code", read_hash=bytes(32))
-    check_in(tx, terminal, Scan("refused", refused, device_at=10**17), 120)
+    check_in(tx, terminal, Scan("refused", refused, device_at=10**17))
     undo_check_in(tx, terminal, "-scan-1", "@Salma\r\nest ressortie")
 
 

@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 
+import msgspec
 import pytest
 import zxingcpp
 from icalendar import Calendar
@@ -57,7 +58,10 @@ def with_changes(contents, **changes):
     """Return the contents with fields of email, reservation or venue replaced: `venue__name=…`."""
     for path, value in changes.items():
         part, _, field = path.partition("__")
-        inner = dataclasses.replace(getattr(contents, part), **{field: value})
+        inner = getattr(contents, part)
+        is_struct = isinstance(inner, msgspec.Struct)
+        change = msgspec.structs.replace if is_struct else dataclasses.replace
+        inner = change(inner, **{field: value})
         contents = dataclasses.replace(contents, **{part: inner})
     return contents
 
