@@ -228,7 +228,7 @@ class MirrorSettings:
 
     url: str = checked(
         "",
-        "an address such as postgresql://user:password@db.example/venues",
+        "an address such as postgresql://user:[password]@db.example/venues",
         _is_mirror_or_empty,
         is_secret=True,
     )

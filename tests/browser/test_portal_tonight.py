@@ -299,3 +299,24 @@ async def test_the_board_reconnects_by_itself_after_a_502(portal):
 
     salma = await portal.box.guest(slot="19:30")
     await page.wait_for_selector(chip(salma))
+
+
+async def test_a_cancellation_by_the_guest_is_news_for_the_host_until_the_sound_is_off(portal):
+    salma = await portal.box.guest(slot="19:30")
+    page = await tonight(portal)
+    await page.evaluate(
+        "() => { window.played = 0; window.AudioContext = class { constructor() { "
+        "window.played += 1; throw new Error('no sound here'); } }; }"
+    )
+    portal.complaints.clear()
+    database = portal.box.environment.database
+    await database.write(cancel, salma.id, actor="guest")
+    await page.wait_for_selector(f"#news [data-news='{salma.id}']")
+    assert await page.evaluate("window.played") == 1
+
+    await page.click("[data-sound]")
+    omar = await portal.box.guest(slot="22:00")
+    await page.wait_for_selector(chip(omar))
+    await database.write(cancel, omar.id, actor="guest")
+    await page.wait_for_selector(f"#news [data-news='{omar.id}']")
+    assert await page.evaluate("window.played") == 1

@@ -151,7 +151,7 @@ async def show_new(request: web.Request, *, part: bool = False) -> web.Response:
         "statuses": STATUS_WORDS,
         "seat": await environment.database.read(_find_seat, wanted, offer),
     }
-    if "customer_name" not in typed:  # a refused walk-in: its fields are not those of the form
+    if request.path.endswith("/walk-in"):  # its fields are not those of the form
         values["wrong"] = {}
     values["is_part"] = is_part = part or "part" in request.query
     template = f"portal/reservations/{'new_part' if is_part else 'new'}.html"

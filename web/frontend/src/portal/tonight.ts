@@ -24,6 +24,7 @@ export function followBoard(): void {
   const board = document.querySelector<HTMLTableElement>("[data-board]");
   if (board) new LiveBoard(board).follow();
   if (board) scrollToCurrentSlot(board);
+  followNews();
   enableSearch();
   followLate();
   followDrag();
