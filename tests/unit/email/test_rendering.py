@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import pytest
 import zxingcpp
 from icalendar import Calendar
+from msgspec import structs
 from PIL import Image
 
 from appliance.core.errors import NotFound
@@ -57,7 +58,9 @@ def with_changes(contents, **changes):
     """Return the contents with fields of email, reservation or venue replaced: `venue__name=…`."""
     for path, value in changes.items():
         part, _, field = path.partition("__")
-        inner = dataclasses.replace(getattr(contents, part), **{field: value})
+        inner = getattr(contents, part)
+        change = dataclasses.replace if dataclasses.is_dataclass(inner) else structs.replace
+        inner = change(inner, **{field: value})
         contents = dataclasses.replace(contents, **{part: inner})
     return contents
 
