@@ -33,7 +33,8 @@ CREATE TABLE venue (
     -- 1: guests book a slot, never the whole evening.
     slots_only INTEGER NOT NULL DEFAULT 0 CHECK (slots_only IN (0, 1)),
     -- How much of a guest's name the door sees; null: the first name.
-    names_at_door TEXT CHECK (names_at_door IN ('initial', 'whole'))
+    names_at_door TEXT CHECK (names_at_door IN ('initial', 'whole')),
+    payment_how TEXT                 -- how guests pay in advance; null: they are told nothing
 ) STRICT;
 
 -- Named venue_table because TABLE is a word of SQL.

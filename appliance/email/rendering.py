@@ -265,6 +265,8 @@ def _template_values(contents: Contents, language: Language) -> dict[str, Any]:
         contacts = (reservation.customer_name, reservation.customer_phone)
         greeting = " · ".join(one_line(each) for each in contacts if each)
     currency, amounts = one_line(contents.venue.currency), []
+    due = max(0, contents.minimum_spend - contents.received)
+    how = contents.venue.how_to_pay(due, code)
     if contents.email.kind == "payment_due":
         amounts = [
             (gettext("Minimum spend"), contents.minimum_spend),
@@ -286,6 +288,7 @@ def _template_values(contents: Contents, language: Language) -> dict[str, Any]:
         "phone": contents.venue.phone,
         "words": one_line(contents.email.words or ""),
         "amounts": [(label, f"{amount} {currency}") for label, amount in amounts if amount],
+        "how_to_pay": one_line(how or "") if contents.email.kind == "payment_due" else "",
         "shows_pass": contents.email.kind in WITH_PASS,
         "picture_id": f"pass.{contents.email.id}@venuebox.invalid",
         "access_url": contents.access_url,

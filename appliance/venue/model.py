@@ -112,6 +112,14 @@ class Venue:
     hears_payments: bool = True
     slots_only: bool = False
     names_at_door: str | None = None
+    payment_how: str | None = None
+
+    def how_to_pay(self, amount: int, code: str | None) -> str | None:
+        """Return how a guest pays `amount`, with amount and access code entered, or None."""
+        if not self.payment_how:
+            return None
+        text = self.payment_how.replace("{amount}", str(amount))
+        return text.replace("{code}", code or "")
 
     @property
     def shows_contacts(self) -> bool:
@@ -426,7 +434,7 @@ def _load_venue(reader: Reader) -> Venue:
                     currency, time_zone, evening_ends_at, policies, address, map_url,
                     phone, booking_page, cancel_hours, reminder_hours, early_minutes,
                     contact_days, house_email, hears_requests, hears_cancellations,
-                    hears_payments, slots_only, names_at_door
+                    hears_payments, slots_only, names_at_door, payment_how
              FROM venue"""
     venue = reader.one(_venue, sql)
     if venue is None:

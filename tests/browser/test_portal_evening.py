@@ -314,6 +314,25 @@ async def test_a_change_needs_no_mouse(portal):
     assert (await date_of(portal, salma))[1] == "22:00"
 
 
+async def test_without_a_script_a_walk_in_is_seated_leaves_and_a_booking_changes(portal):
+    host = await at_the_board(portal, java_script_enabled=False)
+    await host.tap(free("T2"))
+    await host.tap(".walk-in [name=guests][value='3']")
+    await host.tap("form[action$='/left'] button")
+    await host.page.wait_for_selector("form[action$='/take-back']")
+    [found] = await portal.box.rows("SELECT status, arrived FROM reservation")
+    assert found == ("completed", 3)
+
+    salma = await portal.box.guest(slot="19:30")
+    await host.page.goto("/portal/tonight")
+    await host.tap(chip(salma))
+    await host.tap("details.change > summary")
+    await host.page.fill("#change-date", "2026-11-28")
+    await host.tap("details.change button:not([name])")
+    await host.page.wait_for_selector("main > .note")
+    assert await date_of(portal, salma) == ("2026-11-28", "19:30", "T1")
+
+
 async def test_left_and_its_undo_need_no_mouse(portal):
     salma = await portal.box.guest(slot="19:30", arrived=2, checked_in_at=1)
     host = await at_the_board(portal)

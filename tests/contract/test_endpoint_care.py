@@ -16,7 +16,7 @@ NOBODY_HOME = "http://127.0.0.1:9009/hook"  # no server listens there
 @pytest.fixture
 def settings():
     return with_settings(
-        api={"rate_limit_per_minute": 1000}, webhooks={"allow_networks": ("127.0.0.0/8",)}
+        api={"rate_limit_per_minute": 100_000}, webhooks={"allow_networks": ("127.0.0.0/8",)}
     )
 
 

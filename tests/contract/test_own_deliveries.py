@@ -16,7 +16,7 @@ HOUR_MS = 3_600_000
 @pytest.fixture
 def settings():
     return with_settings(
-        api={"rate_limit_per_minute": 1000}, webhooks={"allow_networks": ("127.0.0.0/8",)}
+        api={"rate_limit_per_minute": 100_000}, webhooks={"allow_networks": ("127.0.0.0/8",)}
     )
 
 

@@ -26,6 +26,7 @@ from appliance.reservations.rows import (
     has_asked_for_erasure,
     is_claimed,
     list_claimed,
+    sum_payments,
 )
 from appliance.venue.model import Table, Venue, find_tonight, find_zone, get_venue
 from web.guest.responses import PARTNERS_LANGUAGE, DeadLink
@@ -44,6 +45,7 @@ class OpenedLink:
     - `cancel_until`: the guest's cancellation deadline, in ms since 1970.
     - `is_alive`: true until the reservation's links expire.
     - `is_over`: true once the evening has ended.
+    - `received`: the payments so far, in whole currency units.
     - `access_token`: the token in the access page's address.
     - `access_path`, `my_path`: the paths of the access page and of the page in "my reservations",
       with the environment's prefix.
@@ -64,6 +66,13 @@ class OpenedLink:
     access_token: str
     access_path: str
     my_path: str
+    received: int = 0
+
+    @property
+    def amount_due(self) -> int:
+        """What is still to be paid in advance, in whole currency units: the table's minimum."""
+        awaits = self.reservation.status in {"pending", "partial"}
+        return max(0, self.table.minimum_spend - self.received) if awaits else 0
 
     @property
     def day(self) -> date:
@@ -166,6 +175,7 @@ def _open(
         access_token=access_token,
         access_path=f"{environment.prefix}/access/{access_token}",
         my_path=f"{environment.prefix}/me/{reservation_id}",
+        received=sum_payments(reader, reservation_id),
     )
 
 

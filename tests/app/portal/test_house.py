@@ -144,3 +144,18 @@ async def test_guests_book_no_whole_evening_where_the_rules_say_so(running):
         await book(running, slot=None)
     offer = await running.live.database.read(read_offer, date.fromisoformat(TONIGHT), 2)
     assert [choice.when for choice in offer.choices] == ["19:30", "22:00"]
+
+
+async def test_a_guest_who_pays_in_advance_reads_how_much_and_how(running):
+    how = "https://pay.example/{code}/{amount}"
+    await set_rules(running, reservation_mode="prepaid", payment_how=how)
+    salma = await book(running, customer_email="salma@example.com")
+    link = f"https://pay.example/{salma.access_code}/500"
+    token = running.live.keyring.access_token(salma.id)
+    async with running.client.get(f"/access/{token}") as answer:
+        assert f'href="{link}"' in await answer.text()
+
+    [(email_id,)] = await rows(running, "SELECT id FROM email WHERE kind = 'payment_due'")
+    contents = await running.live.database.read(read_contents, running.live, email_id)
+    letter = Composer("box@example.com").compose(contents)
+    assert link in letter.get_body(("plain",)).get_content()

@@ -6,10 +6,10 @@ import re
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 
-import msgspec
 import pytest
 import zxingcpp
 from icalendar import Calendar
+from msgspec import structs
 from PIL import Image
 
 from appliance.core.errors import NotFound
@@ -59,8 +59,7 @@ def with_changes(contents, **changes):
     for path, value in changes.items():
         part, _, field = path.partition("__")
         inner = getattr(contents, part)
-        is_struct = isinstance(inner, msgspec.Struct)
-        change = msgspec.structs.replace if is_struct else dataclasses.replace
+        change = dataclasses.replace if dataclasses.is_dataclass(inner) else structs.replace
         inner = change(inner, **{field: value})
         contents = dataclasses.replace(contents, **{part: inner})
     return contents
