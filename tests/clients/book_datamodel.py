@@ -13,6 +13,7 @@ from partner_models import (
     Event,
     ReservationPage,
     Venue,
+    VenueEvent,
 )
 
 BASE, DATE = os.environ["SERVICE_URL"], os.environ["DATE"]
@@ -51,5 +52,7 @@ call("DELETE", f"/v1/reservations/{booked.serviceReservationId}")
 document = json.loads(Path(os.environ["DOCUMENT"]).read_text("utf-8"))
 callbacks = document["paths"]["/v1/webhooks"]["post"]["callbacks"]
 for callback in callbacks.values():
-    delivery = callback["{$request.body#/url}"]["post"]["requestBody"]
-    Event.model_validate(delivery["content"]["application/json"]["example"])
+    content = callback["{$request.body#/url}"]["post"]["requestBody"]["content"]["application/json"]
+    named = content["schema"]["$ref"].rpartition("/")[2]
+    model = {"Event": Event, "VenueEvent": VenueEvent}[named]
+    model.model_validate(content["example"])

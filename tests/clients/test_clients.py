@@ -13,6 +13,7 @@ import pytest
 from tests.journeys.box_process import BoxProcess, found_box
 from tests.journeys.partner_programs import Partner
 
+pytestmark = pytest.mark.process
 HERE = Path(__file__).parent
 TOOLS = HERE.parents[1] / "build" / "clients"
 DATE = str(datetime.now(UTC).date() + timedelta(days=7))
@@ -105,3 +106,9 @@ def test_openapi_typescript_and_the_typescript_of_openapi_generator_book(box, fo
 
     assert_booked(box, folder, "openapi-typescript", "node", "book_openapi_fetch.js")
     assert_booked(box, folder, "typescript-fetch", "node", "book_typescript_fetch.js")
+
+
+def test_the_postman_collection_runs_from_top_to_bottom(box, folder):
+    with urlopen(f"{box.url}/docs/postman.json", timeout=15) as answer:  # noqa: S310
+        (folder / "postman.json").write_bytes(answer.read())
+    run(folder, "newman", "run", "postman.json", "--env-var", f"key={box.key}", "--color", "off")

@@ -14,7 +14,7 @@ from tests.journeys.box_process import ENVIRONMENTS, BoxProcess, found_box
 HOOKS = Path(__file__).with_name("schemathesis_hooks.py")
 ROOT = Path(__file__).parents[2]
 SEED = 20261121
-EXAMPLES = 60  # for each operation and phase: about 10 s on an idle machine
+EXAMPLES = 100  # for each operation and phase
 RECEIVER = "127.0.0.1:9009"  # the receiver of schemathesis_hooks.py
 
 
