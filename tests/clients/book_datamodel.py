@@ -54,5 +54,7 @@ callbacks = document["paths"]["/v1/webhooks"]["post"]["callbacks"]
 for callback in callbacks.values():
     content = callback["{$request.body#/url}"]["post"]["requestBody"]["content"]["application/json"]
     named = content["schema"]["$ref"].rpartition("/")[2]
-    model = {"Event": Event, "VenueEvent": VenueEvent}[named]
-    model.model_validate(content["example"])
+    if named == "VenueEvent":
+        VenueEvent.model_validate(content["example"])
+    else:
+        Event.model_validate(content["example"])
