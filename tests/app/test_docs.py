@@ -74,7 +74,7 @@ async def tried(running, prefix):
         paths = (await response.json())["paths"]
     asked = paths["/v1/availability"]["get"]["parameters"]
     body = paths["/v1/reservations"]["post"]["requestBody"]["content"]["application/json"]
-    query = {parameter["name"]: parameter["example"] for parameter in asked}
+    query = {asks["name"]: asks["example"] for asks in asked if "example" in asks}
     return query, body["examples"]["example"]["value"]
 
 

@@ -173,7 +173,8 @@ class Reader(HTMLParser):
 # Names and samples that are the same in every language.
 NAMES = {"venuebox", "VIP", "URL", "JSON", "CSV", "QR", "SVC", "XXXX", "HH", "MM", "ID", "SHA",
          "HTTP", "HTTPS", "TLS", "IP", "TCP", "PEM", "API", "MAD", "P", "W", "M", "T", "JPEG",
-         "PNG", "SVG", "v", "ms", "kB", "MB", "GB", "Français", "English", "العربية"}  # fmt: skip
+         "PNG", "SVG", "v", "ms", "kB", "MB", "GB", "Français", "English", "العربية",
+         "WhatsApp"}  # fmt: skip
 SAMPLE = re.compile(r"\S*(?:://|@|\.example|;)\S*|[\w-]+=\S*|-----[A-Z ]+-----|\bX-[A-Za-z-]+")
 CODE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 ATTRIBUTES = re.compile(r"\{%-? macro [^%]*%\}([^<]*?)\{%-? endmacro -?%\}", re.DOTALL)

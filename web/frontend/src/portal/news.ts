@@ -25,7 +25,7 @@ export function showNews(): void {
   document.title = requests > 0 ? `(${requests}) ${title}` : title;
   for (const badge of document.querySelectorAll<HTMLElement>("[data-badge]")) {
     badge.hidden = requests === 0;
-    badge.textContent = String(requests);
+    badge.textContent = requests === 0 ? "" : String(requests);
   }
   const lines = [...document.querySelectorAll<HTMLElement>("[data-news]")];
   for (const line of lines) setTimeout(() => line.remove(), Number(line.dataset["for"]));
