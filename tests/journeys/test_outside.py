@@ -262,7 +262,7 @@ async def set_up(owner, link):
 
 
 async def join_the_relay(owner, relay, is_certified):
-    """The step "Address": send the key, paste the line, agree to the terms, restart, test."""
+    """The step "Address": send the key, paste the line, agree to the terms, test."""
     await owner.click("nav.setup a[href='/portal/box/address']")
     await owner.click("[data-copy='#relay-key']")
     key = await owner.page.text_content("#relay-key")
@@ -270,7 +270,6 @@ async def join_the_relay(owner, relay, is_certified):
     await owner.fill("[name=line]", line)
     await owner.click("main form[action$='/address/relay'] [name=agree]")
     await owner.click("main form[action$='/address/relay'] button")
-    await owner.click("main form[action$='/box/restart'] button")
     await owner.wait("main form[action$='/address/test'] button")
     await asyncio.to_thread(until, is_certified, "no certificate by way of the relay")
     await owner.click("main form[action$='/address/test'] button")
