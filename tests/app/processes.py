@@ -13,6 +13,11 @@ from typing import Self
 READY_SECONDS = 60.0
 
 
+def without_findings(said: str) -> str:
+    """Leave out what the checks find: a box of a test has no mail server and no public address."""
+    return re.sub(r"^\S+ web\.monitoring: checks: \w+ is \w+\n", "", said, flags=re.MULTILINE)
+
+
 class Serving:
     """`venuebox serve …` as a child process; a context manager that kills it at the end."""
 
@@ -81,9 +86,9 @@ class Serving:
         return time.monotonic() - asked
 
     def complaint(self) -> str:
-        """Return its standard error after the exit."""
+        """Return its standard error after the exit, as `without_findings`."""
         assert self.process.stderr is not None
-        return self.process.stderr.read()
+        return without_findings(self.process.stderr.read())
 
     def _read(self) -> None:
         assert self.process.stdout is not None

@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Self
 
+from tests.app.processes import without_findings
 from tests.ports import kept_port
 
 PROGRAM = Path(sys.executable).with_name("venuebox")
@@ -204,8 +205,9 @@ class BoxProcess:
             self._close()
 
     def complaints(self):
-        """Return its standard error so far."""
-        return self.log.read_text("utf-8", "replace") if self.log.exists() else ""
+        """Return its standard error so far, as `without_findings`."""
+        said = self.log.read_text("utf-8", "replace") if self.log.exists() else ""
+        return without_findings(said)
 
     def _close(self):
         self._reader.join()
