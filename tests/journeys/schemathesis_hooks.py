@@ -48,7 +48,7 @@ def a_well_formed_request_is_refused_only_for_what_no_schema_can_say(_context, r
         return
     operation = case.operation.definition.raw["operationId"]
     code, field = response.json()["code"], response.json().get("field")
-    if field in {"customer.phone", "holdId"}:  # the box alone knows what a hold holds
+    if field in {"customer.phone", "holdId"}:  # only the box knows what is held
         return
     allowed = BEYOND_A_SCHEMA.get(operation, set()) | spellings(case, response.request.body)
     assert code in allowed, f"{operation} answered {code}"

@@ -69,4 +69,4 @@ def test_no_answer_is_undocumented_and_none_is_a_server_error(environment, tmp_p
         granted = ask(base, key, "/v1/reservations?limit=1")["total"]
         box.stop()
 
-    assert granted > 20, "nearly everything was refused, so little was tried"
+    assert granted > 10, "nearly everything was refused, so little was tried"
