@@ -5,7 +5,7 @@ import os
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cached_property, partial, wraps
+from functools import cached_property, wraps
 from itertools import combinations
 from typing import Any, TypeVar
 from urllib.parse import urlencode, urlsplit
@@ -31,7 +31,7 @@ from appliance.staff.sign_in import (
 from web.guest.responses import page
 from web.middleware import SECURE, SERVICES, Services
 from web.portal.cookies import LIVE, SESSION, device_secret, session_secret
-from web.portal.forms import FORM, ONCE, Form, read_form
+from web.portal.forms import FORM, Form, read_form
 from web.portal.navigation import SAFE, FormHandler, Handler, PortalRoute, nearest_page
 from web.portal.responses import REFUSED, Declined, language_of, problem_page, see_other
 
@@ -70,22 +70,10 @@ def guarded(route: PortalRoute, services: Services, live: Environment) -> Handle
 
 
 async def _handle_form(request: web.Request, route: PortalRoute) -> web.StreamResponse:
-    """Read the form and run the route's handler. If it fails, show the form's page with the error.
-
-    A form with a token in its hidden field `once` is processed only once, even if it is sent
-    repeatedly.
-    """
+    """Read the form and run the handler. If it fails, show the form's page with the error."""
     form = request[FORM] = await read_form(request, takes_files=route.takes_files)
-    token, act = form.text("once", 64), partial(route.handler, request, form)
-
-    async def show() -> web.StreamResponse:
-        return see_other(request, nearest_page(request).partition("/portal")[2])
-
     try:
-        if not token:
-            return await act()
-        form_id = f"{request.path} {token}"
-        return await request.app[ONCE].answer(request[SESSION].id, form_id, act, show)
+        return await route.handler(request, form)
     except StaffRoleMissing:
         raise
     except (ApiError, Declined) as refusal:
