@@ -255,11 +255,9 @@ CREATE TABLE endpoint (
     clock_skew_s INTEGER,            -- its clock minus ours, as its latest answer said
     -- What its certificate is checked against, if not the machine's own list: never nothing.
     ca TEXT,                         -- PEM: the only certificates that may have signed it
-    pin BLOB CHECK (length(pin) = 32),  -- SHA-256 of the only certificate it may show
     lineage TEXT,                    -- of the key that registered it; null: the venue's staff
     -- 1: of reservations, it is told the externalRef of that line alone.
-    own_refs INTEGER NOT NULL DEFAULT 0 CHECK (own_refs IN (0, 1)),
-    CHECK (ca IS NULL OR pin IS NULL)
+    own_refs INTEGER NOT NULL DEFAULT 0 CHECK (own_refs IN (0, 1))
 ) STRICT;
 CREATE INDEX endpoint_active ON endpoint (active);
 

@@ -240,10 +240,9 @@ async def ask_replay(request: web.Request) -> web.Response:
 
 
 async def replay_many(request: web.Request, form: Form) -> web.Response:
-    """`POST …/replay`: replay the selected deliveries.
+    """`POST …/replay`: replay the selected deliveries in batches, each in its own transaction.
 
-    Sending the same form again has no effect. The deliveries are replayed in batches, each in a
-    separate transaction.
+    Those that are due anyway are not queued again.
     """
     database = request[ENVIRONMENT].database
     selection = _read_selection(form, database.peek(find_zone))

@@ -40,7 +40,7 @@ from appliance.tls.authority import Names, make_authority
 from appliance.venue.model import parse_date
 from appliance.venue.table_list import parse_tables
 from appliance.venue.venue_file import parse_venue_file
-from appliance.webhooks.endpoints import parse_ca, parse_pin
+from appliance.webhooks.endpoints import parse_ca
 from terminal_bridge.agent.client import Identity, OutOfReach, _parse_response
 from terminal_bridge.agent.offline import read_snapshot
 from terminal_bridge.api.protocol import parse_offline_scans, parse_request
@@ -183,9 +183,6 @@ DECODERS = {
     "User-Agent": Decoder(of_text(describe_device), b"Mozilla/5.0 (X11; Linux) Firefox/140.0"),
     "certificate": Decoder(
         of_text(parse_ca), CERTIFICATE.public_bytes(Encoding.PEM), (ApiError, OperatorError)
-    ),
-    "fingerprint": Decoder(
-        of_text(parse_pin), b"sha256:" + b"ab:" * 31 + b"ab", (ApiError, OperatorError)
     ),
 }
 # What has brought down parsers elsewhere.
