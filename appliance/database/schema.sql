@@ -108,8 +108,10 @@ CREATE TABLE reservation (
     language TEXT                    -- the customer's, where known
         CHECK (language = 'fr' OR language = 'en' OR language = 'ar'),
     access_code TEXT UNIQUE,         -- freed (null) 30 days after the evening
+    replaced_codes TEXT,             -- JSON list of the access codes before it, freed with it
     pass_id BLOB NOT NULL UNIQUE,    -- the 8 bytes in the guest pass
-    generation INTEGER NOT NULL DEFAULT 0,
+    generation INTEGER NOT NULL DEFAULT 0,       -- of the guest pass
+    link_generation INTEGER NOT NULL DEFAULT 0,  -- of both links
     arrived INTEGER NOT NULL DEFAULT 0,
     checked_in_at INTEGER,
     link_expires_at INTEGER NOT NULL,

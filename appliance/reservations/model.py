@@ -48,6 +48,7 @@ class Issued(Struct, frozen=True):
     access_code: str
     link_expires_at: int
     email_outcome: str | None = None
+    link_generation: int = 0
 
 
 class Reservation(Struct, frozen=True):
@@ -100,6 +101,8 @@ class Reservation(Struct, frozen=True):
     group: str | None = None
     cancelled_by: str | None = None
     names_at_door: str | None = None
+    link_generation: int = 0
+    replaced_codes: str | None = None
 
     @property
     def tables(self) -> list[tuple[str, str]]:
@@ -139,6 +142,12 @@ class Reservation(Struct, frozen=True):
         if self.names_at_door == "initial" and given and len(words) > len(given.split()):
             return f"{given} {words[-1][0].upper()}."
         return given
+
+    @property
+    def old_codes(self) -> list[str]:
+        """The access codes that were replaced."""
+        codes: list[str] = json.loads(self.replaced_codes or "[]")
+        return codes
 
     @property
     def phone_numbers(self) -> list[str]:

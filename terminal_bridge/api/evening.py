@@ -140,4 +140,6 @@ def _pass(reservation: Reservation, first: FirstCheckIn | None) -> dict[str, Any
         "slot": reservation.slot,
         "accessCode": reservation.access_code,
     }
+    if reservation.old_codes:
+        entry["replacedCodes"] = reservation.old_codes
     return entry | ({"firstCheckIn": first_check_in_of(first)} if first else {})

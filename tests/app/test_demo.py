@@ -152,7 +152,8 @@ def test_a_kept_demo_has_the_same_keys_endpoints_and_reservations_at_another_por
             assert printed(serving, r"API explorer +(\S+)").startswith(serving.address)
             pages = [
                 json.loads(fetch(f"{serving.address}/test/v1/{path}",
-                                 Authorization=f"Bearer {key}")[1])
+                                 Authorization=f"Bearer {key}")[1]
+                           .replace(serving.address.rpartition(":")[2], ""))
                 for path in ("venue", "reservations", "webhooks")
             ]  # fmt: skip
             steps = [line for line in serving.lines if line.startswith("BOOKING=")]

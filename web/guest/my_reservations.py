@@ -179,8 +179,8 @@ async def no_reminders(request: web.Request) -> web.Response:
     checked, because the token authorises it.
     """
     environment, is_post = request[ENVIRONMENT], request.method == "POST"
-    reservation_id = environment.keyring.read_access_token(request.match_info["token"])
-    reservation = reservation_id and environment.database.peek(find_reservation, reservation_id)
+    link = environment.keyring.read_access_token(request.match_info["token"])
+    reservation = link and environment.database.peek(find_reservation, link[0])
     if not reservation:
         return dead_link(request)
     request[PARTNERS_LANGUAGE] = reservation.language

@@ -154,21 +154,28 @@ async def _record_use(live: Environment, session: Session) -> None:
 
 def _redirect_to_sign_in(request: web.Request) -> web.StreamResponse:
     """Redirect to the sign-in page, with the requested page in `?next=`."""
-    query = {"next": str(request.rel_url.without_query_params("part"))}
-    if request.method not in SAFE:
-        query = {"next": _page_of_form(request)}
-        if nearest_page(request) != "/portal":  # to sign out and to choose a language saves nothing
-            query["note"] = "not-saved"
+    query = {"next": _shown_page(request)}
+    if request.method not in SAFE and nearest_page(request) != "/portal":
+        query["note"] = "not-saved"  # to sign out and to choose a language saves nothing
     target = f"/portal/sign-in?{urlencode(query, safe='/?')}"
     if "HX-Request" in request.headers:  # redirect the whole page, not just the updated part
         return web.Response(status=401, headers={"HX-Redirect": target})
     return web.Response(status=303, headers={"Location": target})
 
 
-def _page_of_form(request: web.Request) -> str:
-    """Return the page that contains the sent form, with its query if a script names the page."""
-    page = nearest_page(request)
+def _shown_page(request: web.Request) -> str:
+    """Return the page to show after sign-in, with its query.
+
+    For a part of a page and for a form, this is the page that contains it, if a script names that
+    page. Otherwise, it is the nearest page above the form.
+    """
     shown = urlsplit(request.headers.get("HX-Current-URL", ""))
+    page = nearest_page(request)
+    is_part = "HX-Request" in request.headers and request.method in SAFE
+    if is_part and shown.path.startswith("/portal/"):
+        return f"{shown.path}?{shown.query}" if shown.query else shown.path
+    if request.method in SAFE:
+        return str(request.rel_url.without_query_params("part"))
     return f"{page}?{shown.query}" if shown.path == page and shown.query else page
 
 

@@ -125,7 +125,7 @@ async def test_a_pass_of_an_older_generation_was_replaced(door):
 
     verdict = await door.scan(old)
 
-    assert (verdict["result"], verdict["colour"]) == ("revoked", "red")
+    assert (verdict["result"], verdict["colour"]) == ("revoked", "amber")
     assert verdict["overridable"] is True
 
 

@@ -141,7 +141,7 @@ BRIDGE = Identity("http://box", keys=((1, "A" * 43),))
 VENUE = resources.files("web").joinpath("demo_venue.toml").read_bytes()
 DECODERS = {
     "guest pass": Decoder(of_text(lambda text: list(decode_passes(text))), PASS.encode()),
-    "links": Decoder(of_text(read_links), KEYRING.access_token(ID).encode()),
+    "links": Decoder(of_text(read_links), KEYRING.access_token(ID, 0).encode()),
     "access code": Decoder(of_text(parse_access_code), b"SVC-4F7K"),
     "date": Decoder(of_text(parse_date), b"2026-11-21"),
     "json": Decoder(parse_object, json.dumps(a_body()).encode(), (ApiError,)),

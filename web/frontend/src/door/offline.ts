@@ -38,6 +38,7 @@ export interface OfflineData {
 export interface Listed extends Guest {
   passId: string;
   generation: number;
+  replacedCodes: readonly string[];
 }
 
 const COLOURS: Readonly<Record<string, Colour>> = {
@@ -45,8 +46,9 @@ const COLOURS: Readonly<Record<string, Colour>> = {
   already_checked_in: "amber", party_full: "amber", not_yet: "amber", too_late: "amber",
   not_confirmed: "amber", payment_due: "amber", ambiguous: "amber", unlisted: "amber",
   old_list: "amber", needs_box: "amber",
-  cancelled: "red", declined: "red", revoked: "red", wrong_venue: "red", test_code: "red",
-  bad_signature: "red", unknown_code: "red",
+  revoked: "amber",
+  cancelled: "red", declined: "red", wrong_venue: "red", test_code: "red", bad_signature: "red",
+  unknown_code: "red",
 };
 const OVERRIDABLE = new Set([
   "already_checked_in", "party_full", "not_yet", "too_late", "not_confirmed", "payment_due",
@@ -73,6 +75,7 @@ export function listGuests(data: OfflineData): Listed[] {
     status: pass.state,
     passId: pass.passId,
     generation: pass.generation,
+    replacedCodes: pass.replacedCodes ?? [],
   }));
 }
 
@@ -120,6 +123,10 @@ function decideText(scan: Scan, data: OfflineData, text: string, read: Read): Ve
   if (read.kind === "link") return makeVerdict(scan, data, "needs_box", null);
   const guests = listGuests(data);
   const { code } = read;
+  const had = guests.find(({ replacedCodes }) => code !== null && replacedCodes.includes(code));
+  if (had && !guests.some(({ accessCode }) => accessCode === code)) {
+    return guestVerdict(scan, data, had, "revoked");
+  }
   const byCode = code === null ? [] : findByCode(guests, code);
   const [only] = byCode;
   if (only && byCode.length === 1) {

@@ -152,6 +152,8 @@ export interface SnapshotPass {
   tableNumber?: string;
   slot: string | null;
   accessCode: string | null;
+  /** Present if access codes were replaced. */
+  replacedCodes?: string[];
   /** Present if a guest of the party is checked in. */
   firstCheckIn?: FirstCheckIn;
 }
