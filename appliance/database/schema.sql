@@ -85,14 +85,6 @@ CREATE TABLE api_key (
     revoked_at INTEGER               -- refused since then, whatever the clock says
 ) STRICT;
 
--- How often a key called, by day; a minute's calls are added at once, and eight days are kept.
-CREATE TABLE key_use (
-    key_id TEXT NOT NULL REFERENCES api_key (id),
-    day TEXT NOT NULL CHECK (day GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]'),  -- in venue time
-    requests INTEGER NOT NULL,
-    PRIMARY KEY (key_id, day)
-) STRICT, WITHOUT ROWID;
-
 CREATE TABLE reservation (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,

@@ -49,7 +49,7 @@ ROOMS = (
     "reservations/new?guests=99", f"reservations/new?date={CLOSED_DAY}",
     "reservations/new?date=2026-11-01", "venue", "venue/slots", "venue/closings", "venue/rules",
     "door", "door/log", "door/keys", "integrations", "integrations/keys/new",
-    "integrations/endpoints/new", "integrations/deliveries", "integrations/replay",
+    "integrations/endpoints/new", "integrations/deliveries",
     "integrations/warnings", "people", "people/log", "account", "box",
     "box?tab=backups", "box?tab=mail&provider=gmail", "box?tab=version",
     "box/address",

@@ -12,10 +12,8 @@ from appliance.api_keys import (
     SCOPES,
     ApiKey,
     IssuedKey,
-    KeyUse,
     find_key,
     issue_key,
-    list_key_use,
     list_keys,
     revoke_key,
     rotate_key,
@@ -115,10 +113,10 @@ async def show_overview(request: web.Request) -> web.Response:
     """
     database = request[ENVIRONMENT].database
     keys, endpoints, mismatches = await database.read(_read_overview)
-    used, now = [(key, _counted(request, key, use)) for key, use in keys], database.clock.now()
+    now = database.clock.now()
     values: dict[str, object] = {
-        "keys": [row for row in used if not row[0].is_revoked(now)],
-        "revoked_keys": [row for row in used if row[0].is_revoked(now)],
+        "keys": [key for key in keys if not key.is_revoked(now)],
+        "revoked_keys": [key for key in keys if key.is_revoked(now)],
         "endpoints": [row for row in endpoints if row[2] != "inactive"],
         "inactive_endpoints": [row for row in endpoints if row[2] == "inactive"],
         "mismatches": mismatches,
@@ -127,20 +125,16 @@ async def show_overview(request: web.Request) -> web.Response:
     return integrations_page(request, "overview", values)
 
 
-def _read_overview(
-    reader: Reader,
-) -> tuple[list[tuple[ApiKey, KeyUse]], list[tuple[Any, ...]], int]:
-    """Return (key, use) pairs, (endpoint, queue, health) triples, and the number of mismatches.
+def _read_overview(reader: Reader) -> tuple[list[ApiKey], list[tuple[Any, ...]], int]:
+    """Return the keys, (endpoint, queue, health) triples, and the number of mismatches.
 
     A mismatch is an idempotency key that was reused with a different body.
     """
-    uses = list_key_use(reader)
-    keys = [(key, uses.get(key.id, KeyUse())) for key in list_keys(reader)]
     endpoints = [
         (endpoint, read_queue(reader, endpoint.id), _health_of(endpoint))
         for endpoint in list_endpoints(reader)
     ]
-    return keys, endpoints, len(list_mismatches(reader))
+    return list_keys(reader), endpoints, len(list_mismatches(reader))
 
 
 def _health_of(endpoint: Endpoint) -> str:
@@ -199,10 +193,7 @@ async def show_key(request: web.Request) -> web.Response:
     """
     key_id = id_of(request)
     values = await request[ENVIRONMENT].database.read(_read_key, key_id)
-    values |= {
-        "use": _counted(request, values["key"], values["use"]),
-        "secret": request.app[SECRETS].take_secret(request, key_id),
-    }
+    values["secret"] = request.app[SECRETS].take_secret(request, key_id)
     return integrations_page(request, "key", values)
 
 
@@ -213,7 +204,6 @@ def _read_key(reader: Reader, key_id: str) -> dict[str, Any]:
     line = [other for other in list_keys(reader) if other.lineage == key.lineage]
     return {
         "key": key,
-        "use": list_key_use(reader).get(key_id, KeyUse()),
         "line": line,
         "seen": fingerprint([other.id for other in line]),
         "mismatches": sum(m.lineage == key.lineage for m in list_mismatches(reader)),
@@ -276,12 +266,6 @@ def _scopes(form: Form) -> tuple[str, ...]:
     if not chosen:
         raise field_invalid("scope", "please give at least one right.")
     return chosen
-
-
-def _counted(request: web.Request, key: ApiKey, use: KeyUse) -> KeyUse:
-    """Return `use` plus the calls counted in memory but not yet written to the database."""
-    more = request[SERVICES].gate.unwritten(key.id)
-    return KeyUse(use.today + more, use.week + more)
 
 
 async def new_endpoint(request: web.Request) -> web.Response:
