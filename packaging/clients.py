@@ -3,7 +3,6 @@
 `make clients` runs it. TOOLS has the generators, and FOLDER gets the packages, which the box serves
 at `/static/clients/`. The same sources give the same bytes.
 """
-# ruff: noqa: INP001 - a build script, not a package
 
 import json
 import os
@@ -35,6 +34,7 @@ NAMES = {"project_name_override": "venuebox-client", "package_name_override": "v
 
 
 def main(tools: Path, folder: Path) -> None:
+    """Replace the packages in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
         old.unlink()
@@ -47,6 +47,7 @@ def main(tools: Path, folder: Path) -> None:
 
 
 def pack_python(tools: Path, work: Path, folder: Path) -> None:
+    """Build the wheel of openapi-python-client's client."""
     (work / "names.json").write_text(json.dumps(NAMES))
     run(work, tools / "bin" / "openapi-python-client", "generate", "--path", "openapi.json",
         "--config", "names.json", "--meta", "setup", "--output-path", "python",
@@ -56,6 +57,7 @@ def pack_python(tools: Path, work: Path, folder: Path) -> None:
 
 
 def pack_typescript(tools: Path, work: Path, folder: Path) -> None:
+    """Build an npm package of openapi-typescript's types, with openapi-fetch behind them."""
     package = work / "typescript"
     package.mkdir()
     wanted = json.loads((tools / "package.json").read_text())["devDependencies"]
@@ -73,6 +75,7 @@ def pack_typescript(tools: Path, work: Path, folder: Path) -> None:
 
 
 def run(folder: Path, *words: str | Path) -> None:
+    """Run a program in `folder`, and end with what it says if it fails."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     times = {"SOURCE_DATE_EPOCH": "315532800"}  # the first of January 1980, the oldest in a zip
     done = subprocess.run(
