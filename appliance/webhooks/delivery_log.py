@@ -179,16 +179,11 @@ def find_requests(reader: Reader, before: int) -> list[Key]:
     return list(reader.rows(sql, {"before": before, "limit": FOUND}))
 
 
-def find_deliveries(reader: Reader, dead_before: int, ended_before: int) -> list[Key]:
-    """Return the keys of up to 5000 deliveries that can be deleted.
-
-    These became dead before `dead_before`, or were delivered or cancelled before `ended_before`.
-    """
-    sql = """SELECT seq FROM delivery
-             WHERE finished_at < max(:dead, :ended)
-                 AND finished_at < CASE state WHEN 'dead' THEN :dead ELSE :ended END
+def find_deliveries(reader: Reader, before: int) -> list[Key]:
+    """Return the keys of up to 5000 deliveries that ended before `before`."""
+    sql = """SELECT seq FROM delivery WHERE finished_at < :before
              ORDER BY finished_at LIMIT :limit"""
-    return list(reader.rows(sql, {"dead": dead_before, "ended": ended_before, "limit": FOUND}))
+    return list(reader.rows(sql, {"before": before, "limit": FOUND}))
 
 
 def find_events(reader: Reader, before: int) -> list[Key]:
