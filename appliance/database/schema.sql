@@ -490,7 +490,8 @@ CREATE TABLE email (
     kind TEXT NOT NULL CHECK (kind = 'confirmation' OR kind = 'requested'
         OR kind = 'payment_due' OR kind = 'accepted' OR kind = 'declined'
         OR kind = 'cancelled' OR kind = 'changed' OR kind = 'reminder'
-        OR kind = 'house_request' OR kind = 'house_cancelled' OR kind = 'house_payment'),
+        OR kind = 'house_request' OR kind = 'house_cancelled' OR kind = 'house_changed'
+        OR kind = 'house_payment'),
     recipient TEXT,                  -- erased with the guest's contacts, as are the words
     words TEXT,                      -- a line from the house
     language TEXT NOT NULL CHECK (language = 'fr' OR language = 'en' OR language = 'ar'),
