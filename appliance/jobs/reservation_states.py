@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import date, timedelta
-from itertools import islice
 from zoneinfo import ZoneInfo
 
 from appliance.clock import HOUR_MS
@@ -18,6 +17,8 @@ from appliance.venue.model import (
     Venue,
     evening_end,
     evening_hours,
+    find_tonight,
+    find_zone,
     get_venue,
     list_slots,
     minute_of,
@@ -43,9 +44,14 @@ def remind(tx: Transaction) -> int:
 
 
 def find_next_reminder(reader: Reader) -> int | None:
-    """Return when the next reminder is due, in ms since 1970, or None if there is none."""
-    # The reminders are sorted by date and start, not by due time, so compare several of them.
-    return min((at for at, _ in islice(_reminders(reader), 200)), default=None)
+    """Return when to look for reminders next, in ms since 1970, or None if the venue sends none.
+
+    This is when the next one is due, or when the evening ends and those of a later day are read.
+    """
+    if not get_venue(reader).reminder_hours:
+        return None
+    later = evening_end(find_tonight(reader), find_zone(reader), get_venue(reader).evening_ends_at)
+    return min([later, *(at for at, _ in _reminders(reader))])
 
 
 def stop_reminders(tx: Transaction, reservation_id: str) -> None:
@@ -61,31 +67,30 @@ def stop_reminders(tx: Transaction, reservation_id: str) -> None:
 def _reminders(reader: Reader) -> Iterator[tuple[int, str]]:
     """Yield (due time in ms since 1970, reservation id) for each reminder not yet sent.
 
-    The reminders are sorted by the evening's date, then by the reservation's start.
+    Only of evenings whose reminders may become due today or tomorrow. They are sorted by date, then
+    by the reservation's start.
     """
     venue, slots = get_venue(reader), tuple(list_slots(reader))
     hours = venue.reminder_hours
     if not hours:
         return
-    zone, now = reader.zones.zone(venue.time_zone), reader.now
-    first = tonight(now, zone, venue.evening_ends_at)
+    zone, now = find_zone(reader), reader.now
+    first = find_tonight(reader)
     last = first + timedelta(days=hours // 24 + 2)
-    nearest = None
     rows = reader.rows(
         """SELECT id, date, slot, starts, created_at, customer_email FROM reservation r
            LEFT JOIN booking_request q ON q.reservation_seq = r.seq
-           WHERE status = 'confirmed' AND date >= :first AND customer_email IS NOT NULL
+           WHERE status = 'confirmed' AND date BETWEEN :first AND :last
+               AND customer_email IS NOT NULL
                AND checked_in_at IS NULL
                AND (source <> 'partner' OR email_outcome IS NOT 'skipped')
                AND NOT EXISTS (SELECT 1 FROM email l
                                WHERE l.reservation_id = r.id AND l.kind = 'reminder')
            ORDER BY date, starts""",
-        {"first": first.isoformat()},
+        {"first": first.isoformat(), "last": last.isoformat()},
     )
     for id_, day, slot, slot_starts, created_at, email in rows:
         evening = date.fromisoformat(day)
-        if evening > last and nearest is not None and evening > nearest:
-            return
         starts = slot_starts
         if slot is None:
             starts, _ = evening_hours(slots, evening, venue.evening_ends_at) or _DEFAULT_HOURS
@@ -93,7 +98,6 @@ def _reminders(reader: Reader) -> Iterator[tuple[int, str]]:
         at = begins - hours * HOUR_MS
         if begins <= now or created_at >= at or wants_no_reminders(reader, email):
             continue
-        nearest = nearest or evening + timedelta(days=1)
         yield at, id_
 
 
