@@ -44,14 +44,24 @@ def remind(tx: Transaction) -> int:
 
 
 def find_next_reminder(reader: Reader) -> int | None:
-    """Return when to look for reminders next, in ms since 1970, or None if the venue sends none.
+    """Return when to look for reminders next, in ms since 1970, or None if there are none.
 
-    This is when the next one is due, or when the evening ends and those of a later day are read.
+    This is when the next one is due, or when the first of the later evenings becomes a near one.
     """
-    if not get_venue(reader).reminder_hours:
-        return None
-    later = evening_end(find_tonight(reader), find_zone(reader), get_venue(reader).evening_ends_at)
-    return min([later, *(at for at, _ in _reminders(reader))])
+    instants = [at for at, _ in _reminders(reader)]
+    venue, days = get_venue(reader), _near_days(reader)
+    sql = "SELECT min(date) FROM reservation WHERE status = 'confirmed' AND date > :last"
+    last = find_tonight(reader) + timedelta(days)
+    evening = reader.value(sql, {"last": last.isoformat()})
+    if venue.reminder_hours and evening is not None:
+        before = date.fromisoformat(evening) - timedelta(days + 1)
+        instants.append(evening_end(before, find_zone(reader), venue.evening_ends_at))
+    return min(instants, default=None)
+
+
+def _near_days(reader: Reader) -> int:
+    """Return how many days ahead the evenings are whose reminders may be due today or tomorrow."""
+    return get_venue(reader).reminder_hours // 24 + 2
 
 
 def stop_reminders(tx: Transaction, reservation_id: str) -> None:
@@ -67,8 +77,7 @@ def stop_reminders(tx: Transaction, reservation_id: str) -> None:
 def _reminders(reader: Reader) -> Iterator[tuple[int, str]]:
     """Yield (due time in ms since 1970, reservation id) for each reminder not yet sent.
 
-    Only of evenings whose reminders may become due today or tomorrow. They are sorted by date, then
-    by the reservation's start.
+    Only of near evenings. They are sorted by date, then by the reservation's start.
     """
     venue, slots = get_venue(reader), tuple(list_slots(reader))
     hours = venue.reminder_hours
@@ -76,7 +85,7 @@ def _reminders(reader: Reader) -> Iterator[tuple[int, str]]:
         return
     zone, now = find_zone(reader), reader.now
     first = find_tonight(reader)
-    last = first + timedelta(days=hours // 24 + 2)
+    last = first + timedelta(_near_days(reader))
     rows = reader.rows(
         """SELECT id, date, slot, starts, created_at, customer_email FROM reservation r
            LEFT JOIN booking_request q ON q.reservation_seq = r.seq
