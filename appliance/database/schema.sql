@@ -32,8 +32,9 @@ CREATE TABLE venue (
     hears_payments INTEGER NOT NULL DEFAULT 1 CHECK (hears_payments IN (0, 1)),
     -- 1: guests book a slot, never the whole evening.
     slots_only INTEGER NOT NULL DEFAULT 0 CHECK (slots_only IN (0, 1)),
-    -- How much of a guest's name the door sees; null: the first name.
-    names_at_door TEXT CHECK (names_at_door IN ('initial', 'whole')),
+    -- How much of a guest's name the door sees.
+    names_at_door TEXT NOT NULL DEFAULT 'initial'
+        CHECK (names_at_door IN ('given', 'initial', 'whole')),
     payment_how TEXT                 -- how guests pay in advance; null: they are told nothing
 ) STRICT;
 

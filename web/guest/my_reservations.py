@@ -234,13 +234,12 @@ def _show_form(
     """
     reservation, typed = opened.reservation, correction or Correction()
     user, at, domain = (reservation.customer_email or "").partition("@")
-    digits = [c for c in reservation.customer_phone or "" if c.isdecimal()]
     fields = {
         "name": typed.name or reservation.customer_name or "",
         "email": typed.email or "",
         "phone": typed.phone or "",
         "email_hint": f"{user[:1]}…@{domain}" if at else "",
-        "phone_hint": f"… {''.join(digits[-2:])}" if digits else "",
+        "phone_hint": f"… {reservation.phone_end}" if reservation.phone_end else "",
         "language": typed.language or reservation.language or language_of(request).code,
     }
     kept_days = opened.venue.contact_days
