@@ -138,8 +138,9 @@ CREATE TABLE reservation (
 -- The order of the list (docs/decisions/availability.md): whole evenings first, as null sorts before text.
 CREATE INDEX reservation_list ON reservation (date, slot, created_at, id);
 CREATE INDEX reservation_request ON reservation (expires_at) WHERE status = 'requested';
-CREATE INDEX reservation_open ON reservation (date, starts) WHERE status = 'confirmed';
-CREATE INDEX reservation_code ON reservation (date) WHERE access_code IS NOT NULL;
+-- What is completed when its evening ends, and gives up its code some weeks later.
+CREATE INDEX reservation_open ON reservation (date, status)
+    WHERE status = 'confirmed' OR access_code IS NOT NULL;
 
 -- How a reservation was asked for, which answers the same request again.
 CREATE TABLE booking_request (
@@ -256,7 +257,7 @@ CREATE INDEX endpoint_active ON endpoint (active);
 
 -- An event has no body: it is rendered at each attempt from the reservation as it then is.
 CREATE TABLE event (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    seq INTEGER PRIMARY KEY,         -- never used again: the newest event is never deleted
     type TEXT NOT NULL,
     reservation_id TEXT REFERENCES reservation (id),  -- null for webhook.test
     occurred_at INTEGER NOT NULL
