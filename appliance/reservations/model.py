@@ -100,7 +100,7 @@ class Reservation(Struct, frozen=True):
     table_number: str
     group: str | None = None
     cancelled_by: str | None = None
-    names_at_door: str | None = None
+    names_at_door: str = "initial"
     link_generation: int = 0
     replaced_codes: str | None = None
 
@@ -140,7 +140,8 @@ class Reservation(Struct, frozen=True):
             return self.customer_name
         given, words = self.customer_given_name, self._name_words()
         if self.names_at_door == "initial" and given and len(words) > len(given.split()):
-            return f"{given} {words[-1][0].upper()}."
+            family = words[-1].removeprefix("ال") or words[-1]  # the article says nothing
+            return f"{given} {family[0].upper()}."
         return given
 
     @property
@@ -148,6 +149,12 @@ class Reservation(Struct, frozen=True):
         """The access codes that were replaced."""
         codes: list[str] = json.loads(self.replaced_codes or "[]")
         return codes
+
+    @property
+    def phone_end(self) -> str | None:
+        """The last two digits of the guest's phone number, if there is one."""
+        first, *_ = [*self.phone_numbers, self.customer_phone or ""]
+        return "".join(c for c in first if c.isdecimal())[-2:] or None
 
     @property
     def phone_numbers(self) -> list[str]:
@@ -267,6 +274,18 @@ def cancel_deadline(reader: Reader, reservation: Reservation) -> int:
         return _end_of_evening(reader, reservation) - before
     day = date.fromisoformat(reservation.date)
     return minute_of(day, expected[0], find_zone(reader)) - before
+
+
+def late_deadline(reader: Reader, reservation: Reservation) -> int:
+    """Return until when a guest can tell that the party comes late, in ms since 1970.
+
+    This is as long as the venue's rule `lateArrivalMinutes` keeps the table or, without such a
+    rule, until the evening ends.
+    """
+    kept = get_venue(reader).late_minutes
+    if kept is None:
+        return _end_of_evening(reader, reservation)
+    return expected_at(reader, reservation) + kept * MINUTE_MS
 
 
 def evening_is_over(reader: Reader, reservation: Reservation, at: int | None = None) -> bool:

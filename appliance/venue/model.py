@@ -111,7 +111,7 @@ class Venue:
     hears_cancellations: bool = True
     hears_payments: bool = True
     slots_only: bool = False
-    names_at_door: str | None = None
+    names_at_door: str = "initial"
     payment_how: str | None = None
 
     def how_to_pay(self, amount: int, code: str | None) -> str | None:

@@ -193,7 +193,7 @@ def event_of(change: Change, terminal: Terminal) -> dict[str, Any]:
     if change.totals is not None:
         data |= {"evening": change.evening, "totals": asdict(change.totals)}
     if change.reservation is not None:
-        data["reservation"] = guest_of(change.reservation)
+        data["reservation"] = guest_of(change.reservation, terminal)
         if not terminal.may("search"):
             data["reservation"]["notes"] = None
     if change.door is not None:

@@ -252,7 +252,7 @@ async def open_guest_pages(box, page):
     await page.wait_for_selector("main a[href*='/access/']")
     return (
         *(f"/access/{token}" for token in tokens), claims[1], f"{claims[0]}/cancel", "/me",
-        f"/me/{coming.id}", f"/me/{coming.id}/cancel", "/book", "/book?date=2026-11-22",
+        f"/me/{coming.id}", f"/access/{tokens[0]}/change", "/book", "/book?date=2026-11-22",
         f"/no-reminders/{tokens[0]}", "/access/x",
     )  # fmt: skip
 

@@ -17,7 +17,8 @@ MAIL = {"host": "smtp.riad.example", "port": "587", "security": "starttls", "use
         "password": "a secret of ours", "sender": "riad@riad.example"}  # fmt: skip
 SLOT = {"name": "Late", "start": "22:00", "end": "23:30", "days": "1"}
 VENUE = {"name": "Dar Zitoun", "slug": "dar-zitoun", "time_zone": "Africa/Casablanca",
-         "currency": "MAD", "reservation_mode": "prepaid", "status": "active",
+         "currency": "MAD", "names_at_door": "initial",
+         "reservation_mode": "prepaid", "status": "active",
          "request_expiry_hours": "24", "evening_ends_at": "06:00", "cancel_hours": "2",
          "reminder_hours": "24", "early_minutes": "120", "contact_days": "30"}  # fmt: skip
 TYPED_IN = {"name", "slug", "first", "last", "reason", "time_zone", "currency", "start", "end",

@@ -251,7 +251,8 @@ async def test_a_closed_evening_says_so_on_the_board_and_offers_no_cell(running,
 
 
 RULES = {"name": "Riad Atlas", "slug": "riad-atlas", "status": "active",
-         "reservation_mode": "free", "auto_confirm": "1", "request_expiry_hours": "24",
+         "reservation_mode": "free", "names_at_door": "initial",
+         "auto_confirm": "1", "request_expiry_hours": "24",
          "currency": "MAD", "time_zone": "Africa/Casablanca",
          "evening_ends_at": "06:00", "cancel_hours": "2", "reminder_hours": "24",
          "early_minutes": "120", "contact_days": "30"}  # fmt: skip

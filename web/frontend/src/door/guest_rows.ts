@@ -69,6 +69,7 @@ export class GuestRows {
     button.dataset["state"] = stateOf(guest);
     const name = create("span", "guest-who");
     name.append(createName("bdi", "", guest.customerFirstName ?? words.say("nobody")));
+    if (guest.phoneEnd) name.append(create("span", "phone-end", words.say("phone", { end: guest.phoneEnd })));
     if (isVip(guest)) name.append(create("i", "tag", words.say("vip")));
     const label = LABELS[guest.status];
     if (label) name.append(create("i", "tag", words.say(label)));

@@ -59,6 +59,7 @@ export class GuestSheet {
     byId("guest-facts").textContent = [
       words.say("counter", { arrived: guest.arrived, expected: guest.guests }),
       guest.slot ?? words.say("whole"), guest.accessCode,
+      guest.phoneEnd && words.say("phone", { end: guest.phoneEnd }),
     ].filter(Boolean).join(" · ");
     showText(byId("guest-note"), guest.notes);
     const isAsked = !byId("guest-reasons").hidden;

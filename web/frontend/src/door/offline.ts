@@ -66,6 +66,8 @@ export function listGuests(data: OfflineData): Listed[] {
     id: pass.reservationId,
     accessCode: pass.accessCode,
     customerFirstName: pass.firstName,
+    searchedName: pass.searchedName ?? null,
+    phoneEnd: pass.phoneEnd ?? null,
     table: { name: pass.table, number: pass.tableNumber },
     date: snapshot?.evening ?? "",
     slot: pass.slot,
@@ -115,8 +117,8 @@ async function decidePass(scan: Scan, data: OfflineData, code: string): Promise<
 
 /**
  * Decide a typed code, name or link. A link gives `needs_box`, because only the box can resolve it.
- * A name that matches gives `ambiguous`, even with a single match, because the snapshot has only
- * first names. A name without a match gives `needs_box`, because the box also has family names. A
+ * A name that matches gives `ambiguous`, even with a single match, because others may have the same
+ * name. A name without a match gives `needs_box`, because the box may have newer reservations. A
  * terminal with the role "scan" cannot search by name.
  */
 function decideText(scan: Scan, data: OfflineData, text: string, read: Read): Verdict {
@@ -155,7 +157,7 @@ function isName(text: string): boolean {
 function findByName(guests: readonly Listed[], text: string): Listed[] {
   const wanted = words(text);
   return guests.filter((guest) => {
-    const name = words(guest.customerFirstName ?? "");
+    const name = words(guest.searchedName ?? guest.customerFirstName ?? "");
     const holds = !HOLDS_NOTHING.has(guest.status);
     return holds && wanted.every((w) => name.some((n) => n.startsWith(w)));
   });
