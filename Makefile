@@ -64,7 +64,7 @@ help:
 	@echo 'make test-all the same and all that it leaves out: browser, processes, whatever is slow'
 	@echo 'make check    style, types, import directions, documentation, secrets left in the source'
 	@echo 'make docs     write the generated documents in docs/reference/'
-	@echo 'make clients  generate clients from the OpenAPI document, type-check them and book with them'
+	@echo 'make clients  pack the clients that the box serves; book with these and with generated ones'
 	@echo 'make audit    ask for known holes in what is pinned; needs the network'
 	@echo 'make bench    measure the box beside a plain implementation, doors under load, and growth'
 	@echo 'make soak     the long tests in full, with a table at the end; less than an hour (ONLY="kills cuts")'
@@ -166,7 +166,10 @@ CLIENTS       := build/clients
 CLIENTS_READY := $(CLIENTS)/.made
 CLIENTS_NPM    = $(subst --prefix $(FRONTEND),--prefix $(CLIENTS),$(NPM))
 
-clients: setup $(CLIENTS_READY)
+# The clients that the box serves.
+PACKED        := web/static/clients/.packed
+
+clients: setup $(CLIENTS_READY) $(PACKED)
 	@$(call say,generating clients from the OpenAPI document: they compile and book)
 	@$(PYTEST) -q -n 0 tests/clients $(PYTEST_ARGS)
 
@@ -176,6 +179,11 @@ $(CLIENTS_READY): $(RUN) requirements/clients.txt tests/clients/package.json tes
 	@$(subst $(BIN)/python,$(CLIENTS)/bin/python,$(INSTALL)) -r requirements/clients.txt $(call or_network,the generators)
 	@cp tests/clients/package.json tests/clients/package-lock.json $(FRONTEND)/.npmrc $(CLIENTS)
 	@$(CLIENTS_NPM) ci $(call or_network,the generators)
+	@touch $@
+
+$(PACKED): packaging/clients.py web/routes.py $(wildcard web/api/*) $(CLIENTS_READY) | $(BUNDLE)
+	@$(call say,packing the clients that the box serves)
+	@$(BIN)/python packaging/clients.py $(CLIENTS) $(@D)
 	@touch $@
 
 # pip-audit calls it no hole when the service answers nothing: what was not looked at is not known.
@@ -219,7 +227,7 @@ binary: binary-tools program $(BINARY_READY)
 release: setup $(BINARY_READY)
 	@test -n "$(KEY)" || { echo "make: say which key signs: make release KEY=release.pem" >&2; exit 1; }
 	@PYTHONPATH=. $(BIN)/python packaging/release.py "$(KEY)" --key
-	@$(MAKE) binary
+	@$(MAKE) $(PACKED) binary
 	@PYTHONPATH=. $(BIN)/python packaging/release.py "$(KEY)"
 
 journey: setup $(BINARY_READY)

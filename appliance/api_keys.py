@@ -1,8 +1,7 @@
 """API keys: issue, rotate and revoke them, and count their daily use (interface, section 5)."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -10,7 +9,6 @@ from appliance.core.errors import OperatorError
 from appliance.core.tokens import EnvironmentName, hash_token
 from appliance.database.connection import Reader, Transaction, known
 from appliance.staff.audit_log import CONSOLE, record_audit
-from appliance.venue.model import find_zone
 
 SCOPES = (
     "venue:read",
@@ -86,48 +84,9 @@ def _key(
     return ApiKey(id_, lineage, name, prefix, last_four, tuple(scopes.split()), *rest)
 
 
-DAYS = 7
-
-
-@dataclass(frozen=True, slots=True)
-class KeyUse:
-    """Number of accepted calls with a key: today, and in the last seven days including today."""
-
-    today: int = 0
-    week: int = 0
-
-
-def list_key_use(reader: Reader) -> Mapping[str, KeyUse]:
-    """Return today's and the week's call counts of all keys used in the last week, by key id."""
-    today = _day(reader, reader.now)
-    sql = """SELECT key_id, sum(requests) FILTER (WHERE day = :today), sum(requests)
-             FROM key_use WHERE day > :before AND day <= :today GROUP BY key_id"""
-    before = (today - timedelta(days=DAYS)).isoformat()
-    rows = reader.rows(sql, {"today": today.isoformat(), "before": before})
-    return {key_id: KeyUse(of_today or 0, week) for key_id, of_today, week in rows}
-
-
-def note_key_use(
-    tx: Transaction, key_id: str, counted: Sequence[tuple[int, int]], *, just_now: bool
-) -> None:
-    """Add to a key's daily call counts, and delete counts older than seven days.
-
-    `counted` holds pairs of (ms since 1970, number of calls). If `just_now` is True, also set
-    `last_used_at`.
-    """
-    if just_now:
-        tx.update("api_key", key_id, last_used_at=tx.now)
-    for at, requests in counted:
-        day = _day(tx, at)
-        sql = """INSERT INTO key_use (key_id, day, requests) VALUES (:key_id, :day, :requests)
-                 ON CONFLICT (key_id, day) DO UPDATE SET requests = requests + :requests"""
-        tx.execute(sql, {"key_id": key_id, "day": day.isoformat(), "requests": requests})
-        sql = "DELETE FROM key_use WHERE key_id = :key_id AND day < :before"
-        tx.execute(sql, {"key_id": key_id, "before": (day - timedelta(days=DAYS)).isoformat()})
-
-
-def _day(reader: Reader, at: int) -> date:
-    return datetime.fromtimestamp(at / 1000, find_zone(reader)).date()
+def note_key_use(tx: Transaction, key_id: str) -> None:
+    """Set when the key was last used."""
+    tx.update("api_key", key_id, last_used_at=tx.now)
 
 
 _RECOGNISABLE = len("svc_live_") + 4

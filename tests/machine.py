@@ -8,6 +8,7 @@ the machine that it runs on.
 
 import ctypes.util
 import errno
+import os
 import socket
 import ssl
 import subprocess
@@ -38,6 +39,7 @@ clock._SYSTEM_ZONES = Path("/no/zoneinfo")
 @pytest.fixture(autouse=True)
 def machine(request: pytest.FixtureRequest) -> Iterator[None]:
     """Let the test meet this machine, and no other, unless its mark says so."""
+    os.umask(0o022)  # a box that started in an earlier test has set its own
     if any(request.node.get_closest_marker(name) for name in _OTHERS):
         yield
         return

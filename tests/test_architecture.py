@@ -87,7 +87,7 @@ def test_no_other_sqlite_library_is_imported_beside_apsw():
 def test_every_library_that_is_imported_is_declared_and_no_other_is():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     names = {re.split(r"[<>=]", each)[0] for each in project["dependencies"]}
-    other_names = {"phonenumbers": "phonenumberslite", "serial": "pyserial"}
+    other_names = {"phonenumbers": "phonenumberslite"}
     imported = {top(each.imported) for each in _imports_of_project()}
     libraries = imported - sys.stdlib_module_names - {*PACKAGES, "_typeshed"}
 

@@ -47,8 +47,8 @@ from web.monitoring import EXAMINER, OUTSIDE, Examiner, Health, Metrics, ProxyWa
 from web.portal.box import SAVING
 from web.portal.box_jobs import BACKING_UP, BackingUp
 from web.portal.cookies import BOX
-from web.portal.forms import ONCE, Once
 from web.portal.guard import PASSWORDS, Passwords, guarded
+from web.portal.integrations import SECRETS, Secrets
 from web.portal.outbox import OUTBOX_ROUTES
 from web.portal.routes import PORTAL_ROUTES
 from web.portal.sign_in import public_portal_routes
@@ -97,7 +97,7 @@ def build_application(
     app[DOOR_PAGES] = {}
     app[PASSWORDS] = Passwords()
     app[SAVING] = asyncio.Lock()
-    app[ONCE] = Once(box.clock)
+    app[SECRETS] = Secrets(box.clock)
     prepare_pages(app)
     make_guest_limits(app, box)
     app.on_shutdown.append(end_feeds)

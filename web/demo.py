@@ -65,11 +65,14 @@ async def _prepare(environment: Environment, webhook_url: str | None) -> dict[st
         for number, sample in enumerate(evening, 1)
     ]
     tables, day = await database.read(_tables_and_tonight)
+    guest = reservations[0]
     return {
         "base": links.base,
         "key": issued.key,
         "terminal_token": terminal_token,
-        "guest_link": links.access(environment.keyring.access_token(reservations[0].id)),
+        "guest_link": links.access(
+            environment.keyring.access_token(guest.id, guest.link_generation)
+        ),
         "free_table_id": tables[FREE_TABLE],
         "tonight": day.isoformat(),
     }

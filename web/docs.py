@@ -30,7 +30,7 @@ from appliance.venue.model import (
 from web.api.openapi import ExampleBooking, build_document, describe_servers
 from web.api.postman import make_collection
 from web.portal.cookies import BOX
-from web.rendering import Html, public_page
+from web.rendering import STATIC_FILES, Html, public_page
 from web.routes import PARTNER_ROUTE_TABLE
 
 _DOCUMENTS = Path(__file__).parent / "static" / "documents"
@@ -98,7 +98,10 @@ async def show_page(request: web.Request) -> web.Response:
         # The calls in the guide go to the test environment.
         example = request.app[BOX].test.database.peek(_find_example)
         body = _with_own_values(name, _base(request), example)
-    values = {"name": name, "section": section, "contents": contents, "body": body}
+    packages = request.config_dict[STATIC_FILES].names("clients")
+    values = {
+        "name": name, "section": section, "contents": contents, "body": body, "packages": packages,
+    }  # fmt: skip
     return public_page(request, "docs/page.html", {**addresses(request), **values})
 
 

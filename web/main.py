@@ -85,11 +85,9 @@ def _add_others(commands: Commands) -> None:
     from appliance.commands import (  # noqa: PLC0415
         backup,
         credentials,
-        deliveries,
-        health,
         init,
-        mirror,
         service,
+        status,
         tls,
         update,
     )
@@ -97,7 +95,7 @@ def _add_others(commands: Commands) -> None:
     from web.relay import commands as relay  # noqa: PLC0415 - `serve` does not need it
 
     for command in (
-        init, credentials, deliveries, health, tls, bridge, backup, mirror, service, update, relay,
+        init, credentials, status, tls, bridge, backup, service, update, relay,
     ):  # fmt: skip
         command.add(commands)
 

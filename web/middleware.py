@@ -52,7 +52,6 @@ from appliance.http.request import (
 )
 from appliance.http.security_headers import COMMON_HEADERS
 from appliance.staff.accounts import is_closed
-from appliance.tls.certificates import CHALLENGE_PATH
 from appliance.venue.model import get_venue
 from appliance.webhooks.dispatcher import Dispatcher
 from web.api.authentication import KEY, SPENT, Gate
@@ -62,7 +61,7 @@ ErrorPage = Callable[[web.Request, Exception], web.StreamResponse | None]
 
 SETUP_PATH = "/portal/setup"
 _OPEN_AT_FIRST_START = frozenset({SETUP_PATH, "/health", "/ready"})
-_OPEN_FOLDERS = ("/static/", CHALLENGE_PATH)
+_OPEN_FOLDERS = ("/static/",)
 _HOST = re.compile(r"(?:([a-z0-9._-]+)|\[([0-9a-f:.]+)\])(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
 # Errors under these paths are never HTML pages.
 _API_PATHS = re.compile(r"(?:/test)?/*(?:v1|terminal|static)(?:/|\Z)")

@@ -181,35 +181,15 @@ _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 Counts = Mapping[str, int | Mapping[str, int]]
 
 
-class ScanTotals:
-    """A running count of scans by result. The scan log is append-only, so each scan counts once."""
-
-    def __init__(self) -> None:
-        # The last counted `seq`, and the counts up to it. A change replaces the whole tuple, so
-        # other threads never see half of it.
-        self._known: tuple[int, dict[str, int]] = (0, {})
-
-    def take(self, reader: Reader) -> dict[str, int]:
-        """Count the scans added since the last call, and return the totals by result."""
-        seq, known = self._known
-        scans = dict(known)
-        sql = "SELECT result, count(*), max(seq) FROM scan_log WHERE seq > :seq GROUP BY result"
-        for result, count, last in reader.rows(sql, {"seq": seq}):
-            scans[result] = scans.get(result, 0) + count
-            seq = max(seq, last)
-        self._known = seq, scans
-        return scans
-
-
-def count_rows(reader: Reader, scans: ScanTotals) -> Counts:
-    """Return the current counts. Pass the same `scans` to every call."""
+def count_rows(reader: Reader) -> Counts:
+    """Return the current counts."""
     return {
-        "deliveries": dict(reader.rows("SELECT state, count(*) FROM delivery GROUP BY state")),
-        "scans": scans.take(reader),
-        "reservations": dict(
-            reader.rows("SELECT status, count(*) FROM reservation GROUP BY status")
-        ),
-    }
+        name: dict(reader.rows(f"SELECT {label}, count(*) FROM {table} GROUP BY {label}"))  # noqa: S608
+        for name, table, label in (
+            ("deliveries", "delivery", "state"), ("scans", "scan_log", "result"),
+            ("reservations", "reservation", "status"),
+        )
+    }  # fmt: skip
 
 
 class Metrics:
@@ -217,7 +197,6 @@ class Metrics:
 
     def __init__(self, box: Box) -> None:
         self._box = box
-        self._scan_totals = {each.name: ScanTotals() for each in box.environments}
 
     async def show(self, request: web.Request) -> web.Response:
         """`GET /metrics`: return the metrics for Prometheus.
@@ -228,8 +207,7 @@ class Metrics:
         if not self._is_allowed(request):
             raise NotFound
         counts: dict[str, Counts] = {
-            each.name: await each.database.read(count_rows, self._scan_totals[each.name])
-            for each in self._box.environments
+            each.name: await each.database.read(count_rows) for each in self._box.environments
         }
         metrics = collect(
             self._box, counts, request.app[REQUESTS].total, request.app[EXAMINER].checks

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes
 from appliance.core.errors import NotFound, Unavailable
 from appliance.doctor.outside import NONCE, PROOF_PATH
 from appliance.http.request import ENVIRONMENT, answer
-from appliance.tls.certificates import CHALLENGE_PATH, Certificates
+from appliance.tls.certificates import Certificates
 from appliance.venue.model import get_venue
 from web.middleware import SECURE
 from web.rendering import LANGUAGES, public_page
@@ -62,20 +62,6 @@ async def send_profile(request: web.Request) -> web.Response:
         content_type="application/x-apple-aspen-config",
         headers={"Content-Disposition": 'attachment; filename="venuebox.mobileconfig"'},
     )
-
-
-async def answer_challenge(request: web.Request) -> web.Response:
-    """`GET /.well-known/acme-challenge/{token}`: prove that the box controls its host name.
-
-    A certificate authority requests this while the box orders a certificate with `acme.challenge =
-    "http-01"`. At other times, raises NotFound.
-    """
-    certificates = request.app[CERTIFICATES]
-    files = certificates.challenges.files if certificates is not None else {}
-    if request.match_info["token"] not in files:
-        raise NotFound
-    content = files[request.match_info["token"]]
-    return web.Response(text=content, headers={"Cache-Control": "no-store"})
 
 
 async def confirm_trust(_request: web.Request) -> web.Response:
@@ -142,5 +128,4 @@ PUBLIC_ROUTES = (
     ("GET", "/trust/ca.mobileconfig", send_profile),
     ("GET", "/trust/check", confirm_trust),
     ("GET", PROOF_PATH + "/{nonce}", prove_identity),
-    ("GET", f"{CHALLENGE_PATH}{{token}}", answer_challenge),
 )

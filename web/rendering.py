@@ -18,8 +18,10 @@ _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
     ".png": "image/png",
+    ".tgz": "application/gzip",
     ".wasm": "application/wasm",
     ".webmanifest": "application/manifest+json",
+    ".whl": "application/zip",
 }
 _KEEP = "public, max-age=31536000, immutable"
 
@@ -43,6 +45,10 @@ class StaticFiles:
         if name not in self._files:
             return f"/static/{name}"
         return f"/static/{name}?v={self._files[name][1]}"
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names of the files below `folder`, sorted."""
+        return [name for name in self._files if name.startswith(f"{folder}/")]
 
     def respond(self, name: str, version: str) -> web.StreamResponse:
         """Return the file, cacheable for a year if `version` matches.

@@ -1,4 +1,4 @@
-"""`venuebox backup`, `restore` and `verify`: back up a box, and recover from damage."""
+"""`venuebox backup` and `restore`: back up a box, and recover from damage."""
 
 import argparse
 import os
@@ -27,6 +27,7 @@ from appliance.core.ssh import ensure_key
 from appliance.core.text import one_line
 from appliance.venue.model import get_venue
 
+_WAYS = ("kit", "target", "verify")
 _PHASES = {"copy": "copying", "seal": "writing", "prove": "proving"}
 
 
@@ -34,9 +35,13 @@ def add(commands: Commands) -> None:
     """Add the commands to the command line."""
     meaning = "make a backup and verify it, or show the recovery kit"
     parser = add_command(commands, "backup", run, meaning, "--data")
-    parser.add_argument("what", nargs="?", choices=("kit", "target"), metavar="[kit|target]",
+    parser.add_argument("what", nargs="?", choices=_WAYS, metavar="[kit|target|verify]",
                         help="kit: show the recovery kit; target: copy the latest backup to "
-                        "backup.target and test the copy by restoring it")  # fmt: skip
+                        "backup.target and test the copy by restoring it; verify: check the backup "
+                        "FILE by restoring it to a temporary folder")  # fmt: skip
+    parser.add_argument("file", nargs="?", metavar="FILE", help="the backup to verify")
+    meaning = "with verify: recovery key (default: the box's own, else prompt)"
+    parser.add_argument("--key", metavar="KEY", help=meaning)
     parser.add_argument("--to", metavar="DIR", help="write this backup to another folder")
     parser.add_argument("--html", metavar="FILE", help="write the recovery kit as an HTML page")
     meaning = "type the printed key, to check that it belongs to this box"
@@ -51,26 +56,22 @@ def add(commands: Commands) -> None:
     parser.add_argument("--latest", action="store_true", help=meaning)
     meaning = "fetch the backup from this target: sftp://user@host/folder or s3://bucket/folder"
     parser.add_argument("--from", dest="source", metavar="TARGET", help=meaning)
-    meaning = "check a backup by restoring it to a temporary folder"
-    parser = add_command(commands, "verify", verify, meaning, "--data")
-    parser.add_argument("file", metavar="FILE", help="the backup")
-    meaning = "recovery key (default: the box's own, else prompt)"
-    parser.add_argument("--key", metavar="KEY", help=meaning)
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
-    """Create a backup and print its path, or show the recovery kit. Works while the box runs."""
-    is_kit = arguments.what == "kit"
+    """Create a backup and print its path, or do one of _WAYS. Works while the box runs."""
     if arguments.what and arguments.to:
-        raise WrongUsage(
-            "--to cannot be used with `venuebox backup kit` or `venuebox backup target`. See "
-            "venuebox backup --help."
-        )
+        raise WrongUsage("--to is only for a new backup. See venuebox backup --help.")
+    is_kit, is_verify = arguments.what == "kit", arguments.what == "verify"
     if not is_kit and (arguments.html or arguments.check or arguments.new):
         raise WrongUsage(
             "--html, --check and --new can be used only with `venuebox backup kit`. See venuebox "
             "backup --help."
         )
+    if is_verify != bool(arguments.file) or (arguments.key and not is_verify):
+        raise WrongUsage("write venuebox backup verify FILE. See venuebox backup --help.")
+    if is_verify:
+        return _verify(arguments, console)
     directory = console.box(arguments)
     if is_kit:
         return _show_kit(arguments, console, directory)
@@ -126,7 +127,7 @@ def _restore(arguments: argparse.Namespace, console: Console, fetched: Path | No
     return 0
 
 
-def verify(arguments: argparse.Namespace, console: Console) -> int:
+def _verify(arguments: argparse.Namespace, console: Console) -> int:
     """Verify a whole backup and print what it contains."""
     with open_backup(Path(arguments.file)) as file:
         directory = console.directory(arguments)

@@ -25,7 +25,7 @@ SAVED_FILE = "secrets/portal.json"  # what the portal has stored, with the mail 
 Document = Mapping[str, Mapping[str, Any]]
 _NONE: Document = {}
 SSL_MODES = ("verify-full", "verify-ca", "require", "disable")
-CHALLENGES = ("tls-alpn-01", "http-01", "dns-01")
+CHALLENGES = ("tls-alpn-01", "dns-01")
 
 
 def _is_base(url: str) -> bool:
@@ -156,12 +156,9 @@ class AcmeSettings:
         _is_https_or_empty,
     )
     agree_terms: bool = False
-    email: str = ""
     challenge: str = one_of("tls-alpn-01", *CHALLENGES)
     dns_hook: str = checked("", "an absolute path such as /usr/local/bin/dns-hook", _is_path)
     ca_file: str = checked("", "an absolute path such as /etc/ssl/authority.pem", _is_path)
-    account_key_id: str = ""
-    account_hmac_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,18 +175,6 @@ class WebhookSettings:
 
     allow_networks: tuple[str, ...] = ()
     allow_http: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RetentionSettings:
-    """How long the logs are kept."""
-
-    attempt_days: int = within(30, 1, _DAYS_MAX)
-    attempt_rows: int = within(100_000, 1, _COUNT_MAX)
-    attempt_megabytes: int = within(64, 1, 10**6)
-    answer_days: int = within(7, 1, _DAYS_MAX)
-    dead_days: int = within(30, 1, _DAYS_MAX)
-    security_days: int = within(180, 1, _DAYS_MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +247,6 @@ class Settings:
     acme: AcmeSettings = field(default_factory=AcmeSettings)
     api: ApiSettings = field(default_factory=ApiSettings)
     webhooks: WebhookSettings = field(default_factory=WebhookSettings)
-    retention: RetentionSettings = field(default_factory=RetentionSettings)
     mail: MailSettings = field(default_factory=MailSettings)
     backup: BackupSettings = field(default_factory=BackupSettings)
     mirror: MirrorSettings = field(default_factory=MirrorSettings)
@@ -365,10 +349,6 @@ def _check_acme(acme: AcmeSettings) -> None:
     if acme.challenge == "dns-01" and not acme.dns_hook:
         raise OperatorError(
             "acme.dns_hook is missing. Set it to a program that creates the DNS record for dns-01."
-        )
-    if bool(acme.account_key_id) != bool(acme.account_hmac_key):
-        raise OperatorError(
-            "only one of acme.account_key_id and acme.account_hmac_key is set. Set both or neither."
         )
 
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from appliance.core.text import fold
 
 ACCESS_CODE_ALPHABET = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"
-_MAC_BYTES = 17  # 17 bytes and a 16-byte id make 44 base64 characters without padding
+_MAC_BYTES = 16  # with a 16-byte id and a generation, 44 base64 characters without padding
 EnvironmentName = Literal["live", "test"]
 
 
@@ -116,17 +116,18 @@ class Keyring:
             info = f"venuebox {environment} {purpose}".encode()
             return HKDF(algorithm=SHA256(), length=32, salt=None, info=info).derive(master)
 
-        # In each pair, the first function returns the token for an id. The second returns the id
+        # In each pair, the first function returns the token for an id. The second returns what is
         # in a token, or None if the token is invalid.
-        # The secret parts of `guestAccessUrl` and `claimUrl` contain a reservation id:
+        # The secret parts of `guestAccessUrl` and `claimUrl` contain a reservation id and the
+        # reservation's `link_generation`:
         self.access_token, self.read_access_token = _link_tokens(derive("access link"), b"access")
         self.claim_token, self.read_claim_token = _link_tokens(derive("claim link"), b"claim")
         # The cookie that links a guest's browser to its reservations contains a device id:
-        self.device_token, self.read_device_token = _link_tokens(derive("guest device"), b"device")
+        self.device_token, self.read_device_token = _id_tokens(derive("guest device"), b"device")
         # A hidden booking form field contains a form id, which encodes when the form was shown:
-        self.form_token, self.read_form_token = _link_tokens(derive("booking form"), b"form")
+        self.form_token, self.read_form_token = _id_tokens(derive("booking form"), b"form")
         # The token in the URL of an echo receiver (in the test environment) contains its id:
-        self.echo_token, self.read_echo_token = _link_tokens(derive("echo receiver"), b"echo")
+        self.echo_token, self.read_echo_token = _id_tokens(derive("echo receiver"), b"echo")
         self._wrap = AESGCM(derive("wrap"))
         self._proof_key = derive("outside check")
         self._signing_keys: dict[bytes, Ed25519PrivateKey] = {}
@@ -159,30 +160,38 @@ class Keyring:
 
 def _link_tokens(
     key: bytes, label: bytes
-) -> tuple[Callable[[str], str], Callable[[str], str | None]]:
-    """Return two functions. One returns the token for an id, the other the id in a token.
+) -> tuple[Callable[[str, int], str], Callable[[str], tuple[str, int] | None]]:
+    """Return two functions. One returns the token for an id and a generation (0 to 255).
 
-    A token has 44 characters, which encode the id and a 136-bit MAC. The second function returns
-    None if the token was not created with `key` and `label`.
+    The other returns both from a token, or None if the token was not created with `key` and
+    `label`. A token has 44 characters, which also encode a 128-bit MAC.
     """
 
-    def mac(raw_id: bytes) -> bytes:
-        return hmac.digest(key, label + b"|" + raw_id, "sha256")[:_MAC_BYTES]
+    def mac(signed: bytes) -> bytes:
+        return hmac.digest(key, label + b"|" + signed, "sha256")[:_MAC_BYTES]
 
-    def make(id_: str) -> str:
-        raw_id = UUID(id_).bytes
-        return encode_url_safe(raw_id + mac(raw_id))
+    def make(id_: str, generation: int) -> str:
+        signed = UUID(id_).bytes + bytes([generation])
+        return encode_url_safe(signed + mac(signed))
 
-    def read(token: str) -> str | None:
+    def read(token: str) -> tuple[str, int] | None:
         try:
             raw = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)
         except ValueError:
             return None
         # Also reject other base64 encodings of the same bytes.
-        if len(raw) != 16 + _MAC_BYTES or encode_url_safe(raw) != token:
+        if len(raw) != 17 + _MAC_BYTES or encode_url_safe(raw) != token:
             return None
-        if not hmac.compare_digest(raw[16:], mac(raw[:16])):
+        if not hmac.compare_digest(raw[17:], mac(raw[:17])):
             return None
-        return str(UUID(bytes=raw[:16]))
+        return str(UUID(bytes=raw[:16])), raw[16]
 
     return make, read
+
+
+def _id_tokens(
+    key: bytes, label: bytes
+) -> tuple[Callable[[str], str], Callable[[str], str | None]]:
+    """Return the functions of `_link_tokens` for ids that have no generations."""
+    make, read = _link_tokens(key, label)
+    return lambda id_: make(id_, 0), lambda token: (read(token) or (None,))[0]

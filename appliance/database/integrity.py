@@ -105,9 +105,13 @@ def check_before_serving(path: Path) -> None:
 def empty_log(connection: apsw.Connection) -> None:
     """Move the write-ahead log into the database file, before anything is added to the log.
 
-    After a failed fsync, the kernel may still show a part of the log that the disk has lost.
+    After a failed fsync, the kernel may still show a part of the log that the disk has lost. SQLite
+    does not sync the truncation of the log, so a power cut could bring the log back without that
+    part, and older pages with it. The commit at the end makes the truncation durable.
     """
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    number = connection.pragma("user_version")
+    connection.execute(f"PRAGMA user_version = {number}")
 
 
 def describe_damage(path: Path, fault: str) -> str:

@@ -32,8 +32,9 @@ CREATE TABLE venue (
     hears_payments INTEGER NOT NULL DEFAULT 1 CHECK (hears_payments IN (0, 1)),
     -- 1: guests book a slot, never the whole evening.
     slots_only INTEGER NOT NULL DEFAULT 0 CHECK (slots_only IN (0, 1)),
-    -- How much of a guest's name the door sees; null: the first name.
-    names_at_door TEXT CHECK (names_at_door IN ('initial', 'whole')),
+    -- How much of a guest's name the door sees.
+    names_at_door TEXT NOT NULL DEFAULT 'initial'
+        CHECK (names_at_door IN ('given', 'initial', 'whole')),
     payment_how TEXT,                -- how guests pay in advance; null: they are told nothing
     capacity INTEGER CHECK (capacity >= 1)  -- people inside at most; null: no limit
 ) STRICT;
@@ -86,14 +87,6 @@ CREATE TABLE api_key (
     revoked_at INTEGER               -- refused since then, whatever the clock says
 ) STRICT;
 
--- How often a key called, by day; a minute's calls are added at once, and eight days are kept.
-CREATE TABLE key_use (
-    key_id TEXT NOT NULL REFERENCES api_key (id),
-    day TEXT NOT NULL CHECK (day GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]'),  -- in venue time
-    requests INTEGER NOT NULL,
-    PRIMARY KEY (key_id, day)
-) STRICT, WITHOUT ROWID;
-
 CREATE TABLE reservation (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -117,8 +110,10 @@ CREATE TABLE reservation (
     language TEXT                    -- the customer's, where known
         CHECK (language = 'fr' OR language = 'en' OR language = 'ar'),
     access_code TEXT UNIQUE,         -- freed (null) 30 days after the evening
+    replaced_codes TEXT,             -- JSON list of the access codes before it, freed with it
     pass_id BLOB NOT NULL UNIQUE,    -- the 8 bytes in the guest pass
-    generation INTEGER NOT NULL DEFAULT 0,
+    generation INTEGER NOT NULL DEFAULT 0,       -- of the guest pass
+    link_generation INTEGER NOT NULL DEFAULT 0,  -- of both links
     arrived INTEGER NOT NULL DEFAULT 0,
     -- Of those that arrived, how many are out. More than arrived while another door has not yet
     -- said that it let them in.
@@ -258,11 +253,9 @@ CREATE TABLE endpoint (
     clock_skew_s INTEGER,            -- its clock minus ours, as its latest answer said
     -- What its certificate is checked against, if not the machine's own list: never nothing.
     ca TEXT,                         -- PEM: the only certificates that may have signed it
-    pin BLOB CHECK (length(pin) = 32),  -- SHA-256 of the only certificate it may show
     lineage TEXT,                    -- of the key that registered it; null: the venue's staff
     -- 1: of reservations, it is told the externalRef of that line alone.
-    own_refs INTEGER NOT NULL DEFAULT 0 CHECK (own_refs IN (0, 1)),
-    CHECK (ca IS NULL OR pin IS NULL)
+    own_refs INTEGER NOT NULL DEFAULT 0 CHECK (own_refs IN (0, 1))
 ) STRICT;
 CREATE INDEX endpoint_active ON endpoint (active);
 

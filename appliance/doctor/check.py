@@ -226,16 +226,15 @@ class Machine:
 class CheckContext:
     """The box to check, which need not be running.
 
-    If the settings cannot be read, `settings` is the error message. `online` permits the check that
-    connects to the mail server. `outside` permits the check that connects to the public address, or
-    is its latest result. Without `deep`, the databases are not read from end to end.
+    If the settings cannot be read, `settings` is the error message. `outside` permits the check
+    that connects to the public address, or is its latest result. Without `deep`, the databases are
+    not read from end to end.
     """
 
     directory: DataDirectory
     settings: Settings | str
     clock: Clock
     zones: ZoneDatabase
-    online: bool = False
     outside: bool | Check = False
     deep: bool = True
     machine: Machine = Machine()

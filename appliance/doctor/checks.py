@@ -37,7 +37,6 @@ from appliance.doctor.check import (
 from appliance.doctor.mirror import mirror
 from appliance.doctor.observations import READER_TROUBLE, list_observations
 from appliance.doctor.outside import NONCE_BYTES, check_outside, is_checked
-from appliance.email.smtp import find_trouble
 from appliance.reservations.email_queue import SETTINGS_TROUBLE
 from appliance.tls.acme import read_plan
 from appliance.tls.authority import Names, wanted_names
@@ -50,7 +49,6 @@ _BACK_IN_TIME = 5 * 60 * 1000
 _KNOWN_DAY = datetime(2026, 11, 20, 12)  # noqa: DTZ001 - the check adds the zone
 _OK = 200
 _WARN_DAYS, _FAIL_DAYS = 21, 3  # the box renews its certificate 30 days before it expires
-MAIL_DEADLINE = 5.0
 _WEEK = 7 * DAY_MS
 # A server that refused one recipient works, so that email does not count.
 _WAITING_EMAILS = """
@@ -454,22 +452,6 @@ def mail(context: CheckContext) -> Check:
     return Check.ok("Emails are sent through %(server)s.", server=found.host)
 
 
-def mail_server(context: CheckContext) -> Check:
-    """Check that the mail server accepts the sign-in within 5 s. Runs only with `--online`."""
-    found = context.known_settings().mail
-    if not context.online or not found.host:
-        raise NotExamined
-    server = f"{found.host}:{found.port}"
-    if trouble := asyncio.run(find_trouble(found, MAIL_DEADLINE)):
-        trouble = trouble.removeprefix(SETTINGS_TROUBLE)
-        return Check.fail(
-            "%(server)s does not accept our emails: %(trouble)s.",
-            "Check the mail settings and the internet connection.",
-            server=server, trouble=trouble,
-        )  # fmt: skip
-    return Check.ok("%(server)s accepts our emails.", server=server)
-
-
 def outside(context: CheckContext) -> Check:
     """Check that the public address leads to this box. Runs only with `--outside`."""
     if isinstance(context.outside, Check):
@@ -539,7 +521,7 @@ CHECKS: tuple[Callable[[CheckContext], Check], ...] = (
     data.backups, data.backup_target, mirror,
     disk, memory, clock, time_zones,
     data.signing_key, uplink,
-    mail, mail_server, outside, relay, proxies, endpoints, deliveries,
+    mail, outside, relay, proxies, endpoints, deliveries,
     readers, certificate, acme,
 )  # fmt: skip
 

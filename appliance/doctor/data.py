@@ -3,7 +3,6 @@
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import apsw
@@ -51,7 +50,7 @@ def permissions(context: CheckContext) -> Check:
         return Check.fail(
             "Other users can read %(names)s.",
             "Ask the person who installed the box: %(command)s",
-            names=_some(root, readable), command="venuebox doctor --fix",
+            names=_some(root, readable), command=f"chmod -R go= {root}",
         )  # fmt: skip
     return Check.ok("Only the owner of the box can read its files.")
 
@@ -73,20 +72,9 @@ def master_key(context: CheckContext) -> Check:
         return Check.fail(
             "The master key cannot be used: %(trouble)s.",
             "Ask the person who installed the box: %(command)s, or restore %(path)s from a backup.",
-            trouble=trouble, path=shown, command="venuebox doctor --fix",
+            trouble=trouble, path=shown, command=f"chmod 600 {path}",
         )  # fmt: skip
     return Check.ok("The master key can be used.")
-
-
-def fix_permissions(directory: DataDirectory) -> list[Path]:
-    """Remove other users' permissions. Returns the changed files and folders."""
-    changed = []
-    for path, state in _walk(directory):
-        if state.st_mode & _OTHERS:
-            with suppress(OSError):  # the check reports files that could not be changed
-                path.chmod(stat.S_IMODE(state.st_mode) & ~_OTHERS)
-                changed.append(path)
-    return changed
 
 
 def _walk(directory: DataDirectory) -> Iterator[tuple[Path, os.stat_result]]:

@@ -118,14 +118,14 @@ def decide(tx: Transaction, terminal: Terminal, scan: Scan) -> Decided:
         return Decided(Verdict("ambiguous", candidates=tuple(map(see, found))), found)
     venue = get_venue(tx)
     zone = tx.zones.zone(venue.time_zone)
-    reservation, guest_pass = found[0], scan.reading.guest_pass
+    reservation = found[0]
     if scan.leaving:
         first = _first_check_in(tx, terminal, scan, reservation, zone, None)
         return Decided(_judge_exit(scan, reservation, first), found)
     starts_at = minute_of(date.fromisoformat(reservation.date), reservation.starts, zone)
     result = judge(
         reservation,
-        generation=guest_pass.generation if guest_pass else None,
+        generation=scan.reading.generation,
         arrivals=scan.arrivals,
         tonight=tonight(at, zone, venue.evening_ends_at),
         too_early=at < starts_at - venue.early_minutes * MINUTE_MS,

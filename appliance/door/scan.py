@@ -29,7 +29,7 @@ from appliance.door.guest_pass import (
     parse_access_code,
 )
 from appliance.door.verdict import COLOURS
-from appliance.reservations.rows import list_evening
+from appliance.reservations.rows import find_reservation, list_evening
 from appliance.reservations.search import is_name, search_by_name
 from appliance.staff.model import StaffMember
 from appliance.venue.model import find_tonight
@@ -48,8 +48,9 @@ class Reading(Struct, frozen=True):
 
     `kind` is pass, link, code, name, list, walk_in or other. A genuine pass is in `guest_pass`; for
     the other kinds, `reservation_ids` lists the possible reservations, none for a walk-in without a
-    table. If the pass is not genuine or no reservation was found, `refused` is the verdict's
-    result, and `read_hash` is the SHA-256 of the text.
+    table, and `is_replaced` says that the link or code was replaced. If the pass is not genuine or
+    no reservation was found, `refused` is the verdict's result, and `read_hash` is the SHA-256 of
+    the text.
     """
 
     kind: str
@@ -57,8 +58,19 @@ class Reading(Struct, frozen=True):
     guest_pass: GuestPass | None = None
     refused: str | None = None
     read_hash: bytes | None = None
+    is_replaced: bool = False
+
+    @property
+    def generation(self) -> int | None:
+        """The pass's generation, `REPLACED` for a replaced link or code, or else None."""
+        if self.guest_pass is not None:
+            return self.guest_pass.generation
+        return REPLACED if self.is_replaced else None
 
 
+# The generation of replaced links and codes, and of passes signed with a leaked key. No reservation
+# has it, so they are refused as revoked.
+REPLACED = -1
 UNREAD = Reading("other")  # for a scan whose text has not been looked up yet
 WALK_IN = Reading("walk_in")  # for people who come or go without a reservation
 
@@ -175,11 +187,6 @@ def _find_foreign(read: ReadPass, environment: str, venue_tag: bytes) -> str | N
     return "wrong_venue" if sum(a != b for a, b in pairs) > _DAMAGED_BYTES else None
 
 
-# The generation given to passes signed with a leaked key. No reservation has it, so these passes
-# are refused as revoked.
-_REPLACED = -1
-
-
 def look_up_code(
     reader: Reader, keyring: Keyring, environment_name: str, text: str,
     *, by_name: bool, at: int | None = None,
@@ -193,12 +200,13 @@ def look_up_code(
     if kind == "pass":
         return _read_pass(reader, keyring, environment_name, text)
     evening = find_tonight(reader, at).isoformat()
-    reservation_id = _find_by_link(reader, keyring, value, evening) if kind == "link" else None
-    if reservation_id is not None:
-        return Reading("link", (reservation_id,))
-    found = _find_by_code(reader, value, evening) if kind == "code" else ()
-    if found:
-        return Reading("code", found)
+    link = _find_by_link(reader, keyring, value, evening) if kind == "link" else None
+    if link is not None:
+        now = find_reservation(reader, link[0])
+        return Reading("link", link[:1], is_replaced=now is None or now.link_generation != link[1])
+    reading = _find_by_code(reader, value, evening) if kind == "code" else None
+    if reading is not None:
+        return reading
     named = _find_by_name(reader, text, evening) if by_name and is_name(text) else ()
     if named:
         return Reading("name", named)
@@ -212,7 +220,7 @@ def _read_pass(reader: Reader, keyring: Keyring, environment_name: str, text: st
         key, has_leaked = find_verifying_key(reader, keyring, read.guest_pass.kid) or (None, False)
         if key is None or not read.is_signed_with(key):
             return None
-        return replace(read.guest_pass, generation=_REPLACED) if has_leaked else read.guest_pass
+        return replace(read.guest_pass, generation=REPLACED) if has_leaked else read.guest_pass
 
     outcome = read_pass(text, environment_name, get_venue_tag(reader), verify)
     if isinstance(outcome, GuestPass):
@@ -220,36 +228,44 @@ def _read_pass(reader: Reader, keyring: Keyring, environment_name: str, text: st
     return Reading("pass", refused=outcome, read_hash=_hash(text))
 
 
-def _find_by_link(reader: Reader, keyring: Keyring, token: str, evening: str) -> str | None:
-    """Return the id in the token of an access or claim link.
+def _find_by_link(
+    reader: Reader, keyring: Keyring, token: str, evening: str
+) -> tuple[str, int] | None:
+    """Return the id and the generation in the token of an access or claim link.
 
     If a scanner has changed the case of all letters, search among the evening's reservations.
     """
-    reservation_id = keyring.read_access_token(token) or keyring.read_claim_token(token)
-    if reservation_id is not None or len(token) < _TOKEN_LENGTH:
-        return reservation_id
+    link = keyring.read_access_token(token) or keyring.read_claim_token(token)
+    if link is not None or len(token) < _TOKEN_LENGTH:
+        return link
     if token not in {token.upper(), token.lower()}:
         return None
     for reservation in list_evening(reader, evening):
-        tokens = keyring.access_token(reservation.id), keyring.claim_token(reservation.id)
+        link = reservation.id, reservation.link_generation
+        tokens = keyring.access_token(*link), keyring.claim_token(*link)
         if token.upper() in {each.upper() for each in tokens}:
-            return reservation.id
+            return link
     return None
 
 
-def _find_by_code(reader: Reader, access_code: str, evening: str) -> tuple[str, ...]:
-    """Return the ids of the evening's reservations with that code.
+def _find_by_code(reader: Reader, access_code: str, evening: str) -> Reading | None:
+    """Find the evening's reservations with that code, or else the one that had it.
 
-    If there are none, return those of the reservations with similar codes.
+    If there are none, find those with similar codes.
     """
     sql = """SELECT id FROM reservation
              WHERE access_code IN (SELECT value FROM json_each(:codes)) AND date = :evening
              ORDER BY access_code"""
-    for codes in ([access_code], lookalikes(access_code)):
-        found = reader.rows(sql, {"codes": json.dumps(codes), "evening": evening})
+    replaced = """SELECT id FROM reservation
+                  WHERE date = :evening AND replaced_codes LIKE '%' || :codes || '%'"""
+    for query, codes in (
+        (sql, json.dumps([access_code])), (replaced, access_code),
+        (sql, json.dumps(lookalikes(access_code))),
+    ):  # fmt: skip
+        found = reader.rows(query, {"codes": codes, "evening": evening})
         if ids := tuple(row[0] for row in found):
-            return ids
-    return ()
+            return Reading("code", ids, is_replaced=query is replaced)
+    return None
 
 
 def _find_by_name(reader: Reader, text: str, evening: str) -> tuple[str, ...]:

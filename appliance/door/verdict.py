@@ -22,7 +22,7 @@ COLOURS: Mapping[str, str] = {
     "went_out": "green",
     "already_checked_in": "amber", "party_full": "amber", "not_yet": "amber", "too_late": "amber",
     "not_confirmed": "amber", "payment_due": "amber", "ambiguous": "amber", "not_inside": "amber",
-    "cancelled": "red", "declined": "red", "revoked": "red", "wrong_venue": "red",
+    "revoked": "amber", "cancelled": "red", "declined": "red", "wrong_venue": "red",
     "test_code": "red", "bad_signature": "red", "unknown_code": "red",
     "undone": "grey", "error": "grey",
 }  # fmt: skip
@@ -130,7 +130,7 @@ def judge(
 ) -> str:  # fmt: skip
     """Return the result for a known reservation, according to docs/decisions/door.md.
 
-    `generation` is the scanned pass's generation, or None if no pass was scanned. `arrivals` is
+    `generation` is that of the `Reading`; None if what was read has none. `arrivals` is
     the number of people at the door, or None for all who have not arrived yet. `too_early` is True
     if the reservation starts more than the venue's `early_minutes` after the scan.
     """
@@ -285,7 +285,7 @@ _GUEST: Mapping[str, str] = {
     "ambiguous": _("One moment, we are checking."),
     "cancelled": _("This reservation was cancelled."),
     "declined": _("This request was not accepted."),
-    "revoked": _("This code was replaced: please open the link of your reservation."),
+    "revoked": _("This code was replaced: please show the newest one."),
     "wrong_venue": _("This code belongs to another venue."),
     "test_code": _("This code is not valid here."),
     "bad_signature": _("Unreadable code: please show it again."),

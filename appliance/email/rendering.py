@@ -185,11 +185,15 @@ def read_contents(reader: Reader, environment: Environment, email_id: str) -> Co
     email, venue, now = get_email(reader, email_id), get_venue(reader), reader.now
     reservation = get_reservation(reader, email.reservation_id)
     links, keyring = environment.links, environment.keyring
-    token = keyring.access_token(reservation.id)
+    token = keyring.access_token(reservation.id, reservation.link_generation)
     deadline = cancel_deadline(reader, reservation)
     is_for_house = email.kind in _HOUSE_KINDS
     may_cancel = reservation.holds and now < deadline and not is_for_house
-    undo_url = links.undo(keyring.claim_token(reservation.id)) if may_cancel else None
+    undo_url = (
+        links.undo(keyring.claim_token(reservation.id, reservation.link_generation))
+        if may_cancel
+        else None
+    )
     return Contents(
         email=email,
         reservation=reservation,

@@ -84,22 +84,6 @@ class SmtpSender:
             self.close()
             raise
 
-    async def try_out(self) -> None:
-        """Do all that comes before an email: connect, sign in, and announce the sender.
-
-        Raises Undelivered if the server does not accept it.
-        """
-        try:
-            with _smtp_errors():
-                sender = Address("", *split_address(self._settings.sender))
-                await self._open_envelope(sender)
-        except ValueError:
-            raise Undelivered(
-                _settings(_("the mail server or the sender cannot be used"))
-            ) from None
-        finally:
-            self.close()
-
     def close(self) -> None:
         """Send QUIT and close the connection without waiting for the reply, which is not needed."""
         client, self._client = self._client, None
@@ -187,21 +171,6 @@ async def send_trial(
         return Outcome("refused", "an address cannot be used")
     server.close()
     return Outcome("accepted")
-
-
-async def find_trouble(settings: MailSettings, within: float) -> str | None:
-    """Do all that comes before an email, within `within` seconds.
-
-    Return the error, or None on success.
-    """
-    try:
-        async with asyncio.timeout(within):
-            await SmtpSender(settings).try_out()
-    except Undelivered as undelivered:
-        return undelivered.outcome.trouble
-    except TimeoutError:
-        return _TOO_SLOW.trouble
-    return None
 
 
 def _new_client(settings: MailSettings, domain: str, tls: ssl.SSLContext | None) -> aiosmtplib.SMTP:

@@ -25,12 +25,16 @@ from appliance.environment import Environment
 from appliance.jobs.reservation_states import last_ended_evening_now
 from appliance.privacy import erase_past_guests, find_past_guests
 from appliance.scheduler import Job, run_in_daemon_thread
-from appliance.staff.audit_log import drop_audit_entries, find_old_audit_entries
+from appliance.staff.audit_log import AUDIT_DAYS, drop_audit_entries, find_old_audit_entries
 from appliance.staff.sign_in import delete_old_sign_ins
 from appliance.venue.model import find_zone, get_venue
 from appliance.webhooks import deliveries, delivery_log
 from appliance.webhooks.event_list import KEPT_DAYS
 
+# How long logs are kept: webhook deliveries with their attempts, and the responses of those that
+# succeeded.
+LOG_DAYS, ANSWER_DAYS = 30, 7
+ATTEMPT_ROWS, ATTEMPT_BYTES = 100_000, 64_000_000
 _PAUSE_SECONDS = 0.02
 _GUESTS = 20  # number of guests erased per transaction
 _GUESTS_FOUND = 5_000  # guests per search; many, because each search reads all past reservations
@@ -42,8 +46,8 @@ Drop = Callable[[Transaction, Sequence[deliveries.Key]], None]
 class Retention:
     """Deletes old logs, and erases guests' names, contacts and notes, in one environment.
 
-    The settings `retention` limit the age of both. For webhook attempts, they also limit the number
-    of rows and their total size.
+    The constants above limit the age of logs, and of webhook attempts also the number of rows and
+    their total size. The venue's rule `contact_days` limits the age of guests' data.
     """
 
     def __init__(self, environment: Environment) -> None:
@@ -65,27 +69,19 @@ class Retention:
         return next_night(reader, self._done_at, self._settings.backup.hour)
 
     async def _forget_logs(self) -> None:
-        limits, now = self._settings.retention, self._database.clock.now()
-        size = limits.attempt_megabytes * 1_000_000
-        find_cut = delivery_log.find_cut_of_attempts
-        cut = await self._database.read(find_cut, limits.attempt_rows, size)
-        attempts = max(cut, now - limits.attempt_days * DAY_MS)
-        answers = now - limits.answer_days * DAY_MS
-        dead = now - limits.dead_days * DAY_MS
-        ended = now - max(limits.attempt_days, limits.answer_days) * DAY_MS
+        now, find_cut = self._database.clock.now(), delivery_log.find_cut_of_attempts
+        cut = await self._database.read(find_cut, ATTEMPT_ROWS, ATTEMPT_BYTES)
+        kept = now - LOG_DAYS * DAY_MS
+        answers = now - ANSWER_DAYS * DAY_MS
         delete, logs = self._delete, delivery_log
-        await delete(logs.find_attempts, logs.drop_attempts, before=attempts)
+        await delete(logs.find_attempts, logs.drop_attempts, before=max(cut, kept))
         await delete(logs.find_answers, logs.drop_answers, before=answers)
         await delete(logs.find_requests, deliveries.drop_requests, before=answers)
-        await delete(
-            logs.find_deliveries, logs.drop_deliveries, logs.DELIVERIES,
-            dead_before=dead, ended_before=ended,
-        )  # fmt: skip
-        await delete(
-            logs.find_events, logs.drop_events, before=min(dead, ended, now - KEPT_DAYS * DAY_MS)
-        )
-        security = now - limits.security_days * DAY_MS
-        await delete(find_old_audit_entries, drop_audit_entries, before=security)
+        await delete(logs.find_deliveries, logs.drop_deliveries, logs.DELIVERIES, before=kept)
+        events = min(kept, now - KEPT_DAYS * DAY_MS)
+        await delete(logs.find_events, logs.drop_events, before=events)
+        audit = now - AUDIT_DAYS * DAY_MS
+        await delete(find_old_audit_entries, drop_audit_entries, before=audit)
         yesterday = now - DAY_MS  # a failed sign-in delays later attempts for less than a day
         await self._database.write(delete_old_sign_ins, yesterday)
 

@@ -143,7 +143,7 @@ def free_access_codes(tx: Transaction) -> int:
     """
     last = last_ended_evening_now(tx) - timedelta(days=CODE_DAYS)
     return tx.execute(
-        """UPDATE reservation SET access_code = NULL
+        """UPDATE reservation SET access_code = NULL, replaced_codes = NULL
            WHERE seq IN (
                SELECT seq FROM reservation
                WHERE access_code IS NOT NULL AND date <= :last

@@ -79,9 +79,6 @@ class Carrier:
                     return
                 await asyncio.sleep(_PACE_SECONDS)
                 continue
-            if batch.before != state.token:  # somebody asked for a new copy
-                state = await self._agree(session)
-                continue
             await session.carry(batch)
             await self._database.write(changes.advance, batch)
             await self._note("")

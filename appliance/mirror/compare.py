@@ -56,7 +56,7 @@ def compare(
         time.sleep(_TRY_SECONDS)
     raise OperatorError(
         "The mirror is in a state that this box does not know. A running box notices that at its "
-        "next start, and copies everything. To begin at once, run venuebox mirror copy."
+        "next start, and copies everything. To begin at once, restart the box."
     )
 
 

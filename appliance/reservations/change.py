@@ -46,7 +46,12 @@ from appliance.reservations.request import (
     check_customer,
     check_different,
 )
-from appliance.reservations.rows import add_history, get_reservation, update_reservation
+from appliance.reservations.rows import (
+    add_history,
+    get_reservation,
+    new_access_code,
+    update_reservation,
+)
 from appliance.staff.audit_log import record_audit
 from appliance.venue.model import check_seats, find_zone, get_table, link_expiry
 
@@ -383,11 +388,14 @@ def send_pass(tx: Transaction, reservation_id: str, email: str, *, actor: str) -
     """
     wanted = {"customer_email": email}
     reservation = change_reservation(tx, reservation_id, wanted, actor=actor).reservation
-    kind = _PASS_KINDS.get(reservation.status, "payment_due")
-    email_guest(tx, reservation_id, kind, asked=True)
+    email_guest(tx, reservation_id, _pass_kind(reservation), asked=True)
     update_reservation(tx, reservation_id)
     add_history(tx, reservation_id, "pass_sent", actor)
     return get_reservation(tx, reservation_id)
+
+
+def _pass_kind(reservation: Reservation) -> str:
+    return _PASS_KINDS.get(reservation.status, "payment_due")
 
 
 def mark_late(tx: Transaction, reservation_id: str, *, late: bool, actor: str) -> Reservation:
@@ -402,18 +410,31 @@ def mark_late(tx: Transaction, reservation_id: str, *, late: bool, actor: str) -
     return get_reservation(tx, reservation_id)
 
 
-def reissue_pass(tx: Transaction, reservation_id: str, *, actor: str) -> Reservation:
-    """Issue a new guest pass. The guest's link shows it at once.
+def reissue_pass(
+    tx: Transaction, reservation_id: str, *, keep_code: bool = False, actor: str
+) -> Reservation:
+    """Issue a new guest pass, new links and, unless `keep_code`, a new access code.
 
-    At check-in, older passes are refused as `revoked`. The access code does not change. Raises
-    NotFound and WrongState in the same cases as `amend_reservation`, and WrongState if the pass
-    already has the last generation number.
+    The door answers `revoked` to the old ones, and browsers that stored the reservation lose it.
+    The guest gets an email, and partners the event `reservation.updated`. Raises NotFound and
+    WrongState in the same cases as `amend_reservation`, WrongState if the pass already has the last
+    generation number, and Unavailable if no access code is free.
     """
     reservation = _get_open(tx, reservation_id)
     if reservation.generation >= LAST_GENERATION:
         raise WrongState(state=reservation.status)
-    update_reservation(tx, reservation_id, generation=reservation.generation + 1)
+    codes = {} if keep_code else {
+        "access_code": new_access_code(tx),
+        "replaced_codes": json.dumps([*reservation.old_codes, reservation.access_code]),
+    }  # fmt: skip
+    update_reservation(
+        tx, reservation_id, generation=reservation.generation + 1,
+        link_generation=reservation.link_generation + 1, **codes,
+    )  # fmt: skip
+    tx.execute("DELETE FROM claim WHERE reservation_id = :id", {"id": reservation_id})
     add_history(tx, reservation_id, "pass_reissued", actor)
+    announce(tx, "reservation.updated", reservation_id)
+    email_guest(tx, reservation_id, _pass_kind(reservation))
     record_audit(
         tx, actor, "pass_reissued",
         reservation=reservation_id, date=reservation.date, table=reservation.table_name,

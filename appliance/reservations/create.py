@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-import apsw
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -16,7 +15,6 @@ from appliance.core.errors import (
     FormUsed,
     InvalidSlot,
     TableTaken,
-    Unavailable,
 )
 from appliance.core.tokens import EnvironmentName
 from appliance.database.connection import Reader, Transaction
@@ -31,6 +29,7 @@ from appliance.reservations.rows import (
     find_issued,
     get_reservation,
     insert_reservation,
+    new_access_code,
     set_email_outcome,
 )
 from appliance.reservations.search import read_availability
@@ -47,8 +46,6 @@ from appliance.venue.model import (
     offered_slots,
 )
 
-_CODE_TRIES = 64
-
 
 def grant(
     tx: Transaction, booking: Booking,
@@ -63,9 +60,11 @@ def grant(
     place, is_by_staff = booking.place, source == "manual"
     starts, ends = check_place(tx, place, by_staff=is_by_staff, over_capacity=over_capacity)
     id_, expires_at = tx.new_id(), link_expiry(booking.date, find_zone(tx))
-    access_code = _insert_with_fresh_code(
+    access_code = new_access_code(tx)
+    insert_reservation(
         tx,
         {"id": id_, "status": status, "source": source,
+         "access_code": access_code, "issued_code": access_code,
          "table_id": booking.table_id,
          "table_ids": json.dumps(place.table_ids) if booking.more_table_ids else None,
          "date": booking.date.isoformat(), "slot": booking.slot,
@@ -78,23 +77,6 @@ def grant(
     add_history(tx, id_, "created", actor)
     announce(tx, "reservation.created", id_)
     return Issued(id_, access_code, expires_at)
-
-
-def _insert_with_fresh_code(tx: Transaction, values: dict[str, Any]) -> str:
-    """Insert a reservation with an access code that no other has, and return the code.
-
-    Raises the errors of `insert_reservation`, and Unavailable if 64 random codes are all in use.
-    """
-    for _ in range(_CODE_TRIES):
-        code = tx.tokens.new_access_code()
-        try:
-            insert_reservation(tx, {**values, "access_code": code, "issued_code": code})
-        except apsw.ConstraintError as error:
-            if "reservation.access_code" not in str(error):
-                raise
-        else:
-            return code
-    raise Unavailable
 
 
 SHOWN = 200  # maximum number of mismatches listed in the portal

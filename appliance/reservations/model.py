@@ -48,6 +48,7 @@ class Issued(Struct, frozen=True):
     access_code: str
     link_expires_at: int
     email_outcome: str | None = None
+    link_generation: int = 0
 
 
 class Reservation(Struct, frozen=True):
@@ -99,7 +100,9 @@ class Reservation(Struct, frozen=True):
     table_number: str
     group: str | None = None
     cancelled_by: str | None = None
-    names_at_door: str | None = None
+    names_at_door: str = "initial"
+    link_generation: int = 0
+    replaced_codes: str | None = None
     people_out: int = 0
     went_out_at: int | None = None
 
@@ -144,8 +147,21 @@ class Reservation(Struct, frozen=True):
             return self.customer_name
         given, words = self.customer_given_name, self._name_words()
         if self.names_at_door == "initial" and given and len(words) > len(given.split()):
-            return f"{given} {words[-1][0].upper()}."
+            family = words[-1].removeprefix("ال") or words[-1]  # the article says nothing
+            return f"{given} {family[0].upper()}."
         return given
+
+    @property
+    def old_codes(self) -> list[str]:
+        """The access codes that were replaced."""
+        codes: list[str] = json.loads(self.replaced_codes or "[]")
+        return codes
+
+    @property
+    def phone_end(self) -> str | None:
+        """The last two digits of the guest's phone number, if there is one."""
+        first, *_ = [*self.phone_numbers, self.customer_phone or ""]
+        return "".join(c for c in first if c.isdecimal())[-2:] or None
 
     @property
     def phone_numbers(self) -> list[str]:

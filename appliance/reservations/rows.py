@@ -6,12 +6,15 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from appliance.core.errors import Unavailable
 from appliance.core.phone_numbers import country_of, find_numbers
 from appliance.database.connection import Reader, Transaction, known
 from appliance.outbox import ReservationChanged
 from appliance.reservations.holds import hold_tables
 from appliance.reservations.model import FREEING_STATUSES, Issued, Reservation
 from appliance.venue.model import evening_end, find_zone, get_venue
+
+_CODE_TRIES = 64  # for an access code that no reservation has
 
 
 def _of_tables(single: str, group: str) -> str:
@@ -30,7 +33,8 @@ RESERVATION_COLUMNS = f"""
     r.left_at, r.no_show, r.walk_in,
     r.late_at, r.vip, {_of_tables("t.number", "group_concat(m.number, ', ')")},
     {_of_tables("NULL", "json_group_array(json_array(m.id, m.name))")}, r.cancelled_by,
-    (SELECT names_at_door FROM venue), r.people_out, r.went_out_at
+    (SELECT names_at_door FROM venue), r.link_generation, r.replaced_codes, r.people_out,
+    r.went_out_at
 """  # noqa: S608
 WITH_REQUEST = "LEFT JOIN booking_request q ON q.reservation_seq = r.seq"
 RESERVATION_FROM = f"""FROM reservation r JOIN venue_table t ON t.id = r.table_id {WITH_REQUEST}"""
@@ -72,16 +76,27 @@ def find_by_access_code(reader: Reader, access_code: str) -> Reservation | None:
     return _find(reader, "r.access_code = :code", {"code": access_code})
 
 
+def new_access_code(tx: Transaction) -> str:
+    """Return a random access code that no reservation has. Raises Unavailable after 64 tries."""
+    for _ in range(_CODE_TRIES):
+        code = tx.tokens.new_access_code()
+        if tx.value("SELECT 1 FROM reservation WHERE access_code = :code", {"code": code}) is None:
+            return code
+    raise Unavailable
+
+
 def find_issued(reader: Reader, lineage: str, key: str) -> tuple[Issued, bytes | None] | None:
     """Return (result, request hash) of the first request with this lineage and idempotency key.
 
+    If the venue has issued a new code since, the result has the new code and links.
     Return None if there was no such request. The hash is None if the guest's data was erased.
     """
-    sql = """SELECT r.id, q.issued_code, r.link_expires_at, q.email_outcome, q.request_hash
+    sql = """SELECT r.id, coalesce(r.access_code, q.issued_code), r.link_expires_at,
+                    q.email_outcome, r.link_generation, q.request_hash
              FROM booking_request q JOIN reservation r ON r.seq = q.reservation_seq
              WHERE q.lineage = :lineage AND q.idempotency_key = :key"""
     row = reader.row(sql, {"lineage": lineage, "key": key})
-    return None if row is None else (Issued(*row[:4]), row[4])
+    return None if row is None else (Issued(*row[:5]), row[5])
 
 
 def list_evening(reader: Reader, date: str) -> list[Reservation]:

@@ -9,6 +9,7 @@ from appliance.database.connection import Reader, Transaction
 
 CONSOLE = "console"  # the actor of commands that are run on the machine
 NOBODY = "nobody"  # the actor of unauthenticated requests
+AUDIT_DAYS = 180  # how long entries are kept
 _BATCH = 5000
 
 

@@ -118,16 +118,7 @@ def _sign_in(settings: AcmeSettings, key: JWKEC) -> client.ClientV2:
     )
     directory = client.ClientV2.get_directory(settings.directory, net)
     connection = client.ClientV2(directory, net)
-    binding = None
-    if settings.account_key_id:
-        binding = messages.ExternalAccountBinding.from_data(
-            key.public_key(), settings.account_key_id, settings.account_hmac_key, directory
-        )
-    account = messages.NewRegistration.from_data(
-        email=settings.email or None,
-        external_account_binding=binding,
-        terms_of_service_agreed=settings.agree_terms,
-    )
+    account = messages.NewRegistration.from_data(terms_of_service_agreed=settings.agree_terms)
     try:
         connection.new_account(account)
     except errors.ConflictError as known:
@@ -167,9 +158,6 @@ def _answering(
     proof = challenge.key_authorization(account)
     if challenge.typ == "tls-alpn-01":
         order.challenges.show(order.name, proof, order.folder)
-        yield
-    elif challenge.typ == "http-01":
-        order.challenges.files[challenge.encode("token")] = proof
         yield
     else:
         digest = urlsafe_b64encode(sha256(proof.encode()).digest()).rstrip(b"=").decode()

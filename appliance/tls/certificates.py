@@ -38,7 +38,6 @@ from appliance.tls.authority import (
     within,
 )
 
-CHALLENGE_PATH = "/.well-known/acme-challenge/"
 _PROTOCOL = "acme-tls/1"
 _OFFER = bytes([len(_PROTOCOL)]) + _PROTOCOL.encode()  # as in the ALPN extension of a ClientHello
 _CLIENT_HELLO = 1
@@ -65,8 +64,7 @@ class Challenges:
     """
 
     def __init__(self) -> None:
-        self.files: dict[str, str] = {}  # for HTTP-01: the file's content, by token
-        self._contexts: dict[str, ssl.SSLContext] = {}  # for TLS-ALPN-01, by host name
+        self._contexts: dict[str, ssl.SSLContext] = {}  # by host name
         self._validating: WeakSet[ssl.SSLObject] = WeakSet()
 
     @contextmanager
@@ -83,7 +81,6 @@ class Challenges:
             yield
         finally:
             context._msg_callback = None  # type: ignore[attr-defined] # noqa: SLF001
-            self.files.clear()
             self._contexts.clear()
 
     def show(self, name: str, key_authorization: str, folder: Path) -> None:

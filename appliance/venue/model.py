@@ -112,7 +112,7 @@ class Venue:
     hears_cancellations: bool = True
     hears_payments: bool = True
     slots_only: bool = False
-    names_at_door: str | None = None
+    names_at_door: str = "initial"
     payment_how: str | None = None
     capacity: int | None = None
 

@@ -29,7 +29,7 @@ from appliance.venue.model import DAY_MINUTES, Slot, Table, Venue, interval, is_
 
 STATUSES = ("active", "inactive", "suspended")
 MODES = ("free", "prepaid")
-NAMES_AT_DOOR = (None, "initial", "whole")
+NAMES_AT_DOOR = ("given", "initial", "whole")
 HOURS_MAX = 24 * 365
 # The venue's rules that are numbers, with the smallest and the largest value.
 RULES = {

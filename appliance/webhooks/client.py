@@ -6,8 +6,6 @@ the connection, and is noted beside the outcome.
 
 import asyncio
 import errno
-import hashlib
-import hmac
 import re
 import socket
 import ssl
@@ -117,7 +115,8 @@ class OwnAuthority:
     def __init__(self, ca: str) -> None:
         """`ca` is PEM text from `parse_ca`.
 
-        A receiver's chain may end at any certificate in `ca`, not only at a root.
+        A receiver's chain may end at any certificate in `ca`, not only at a root. So `ca` may also
+        be the receiver's own certificate.
         """
         self._ca = ca
         self._context: ssl.SSLContext | None = None
@@ -130,31 +129,6 @@ class OwnAuthority:
             context.load_verify_locations(cadata=self._ca)
             self._context = context
         return self._context
-
-
-class PinnedCertificate:
-    """Trusts exactly one certificate. Does not check its issuer, name or dates.
-
-    The handshake proves that the receiver has the certificate's private key. Call `check` after the
-    handshake, before sending the request.
-    """
-
-    def __init__(self, digest: bytes) -> None:
-        """`digest` is the SHA-256 digest of the DER-encoded certificate."""
-        self._digest = digest
-        self._context = _modern(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
-        self._context.check_hostname = False
-        self._context.verify_mode = ssl.CERT_NONE  # `check` verifies the certificate instead
-
-    async def __call__(self) -> ssl.SSLContext:
-        """Return the TLS context."""
-        return self._context
-
-    def check(self, certificate: bytes | None) -> None:
-        """Raise SSLCertVerificationError unless `certificate` (DER) is the pinned certificate."""
-        digest = hashlib.sha256(certificate or b"").digest()
-        if not hmac.compare_digest(digest, self._digest):
-            raise ssl.SSLCertVerificationError("not the pinned certificate")
 
 
 def _modern(context: ssl.SSLContext) -> ssl.SSLContext:
@@ -316,16 +290,9 @@ class Client:
         if receiver.secure:  # the handshake has no time limit of its own, only the total limit
             attempt.phase = TLS
         name = receiver.host if receiver.secure else None
-        transport, connection = await self._loop.create_connection(
+        _transport, connection = await self._loop.create_connection(
             _Connection, sock=sock, ssl=context, server_hostname=name
         )
-        if isinstance(trust, PinnedCertificate):
-            tls = transport.get_extra_info("ssl_object")
-            try:
-                trust.check(tls and tls.getpeercert(binary_form=True))
-            except OSError:
-                transport.abort()
-                raise
         return connection
 
     def _release(self, connection: "_Connection | None") -> None:

@@ -21,16 +21,10 @@ _FOREVER = 2**62
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFilter:
-    """A filter for deliveries. A field that is None matches everything.
-
-    Events must have occurred in [since, until).
-    """
+    """A filter for deliveries. A field that is None matches everything."""
 
     endpoint_id: str | None = None
     state: str | None = None
-    event_type: str | None = None
-    since: int | None = None
-    until: int | None = None
     reservation_id: str | None = None
 
 
@@ -76,10 +70,8 @@ _LINES = """
 """
 _PAGE_OF_LINES = f"""{_LINES}
     WHERE (d.event_seq, d.seq) < (:event, :delivery)
-        AND e.occurred_at BETWEEN :since AND :until - 1
         AND (:endpoint_id IS NULL OR d.endpoint_id = :endpoint_id)
         AND (:state IS NULL OR d.state = :state)
-        AND (:event_type IS NULL OR e.type = :event_type)
         AND (:reservation_id IS NULL OR e.reservation_id = :reservation_id)
     ORDER BY d.event_seq DESC, d.seq DESC LIMIT :limit
 """
@@ -97,9 +89,7 @@ def page_deliveries(
     if before is not None:
         sql = "SELECT event_seq, seq FROM delivery WHERE id = :id"
         event, delivery = known(reader.row(sql, {"id": before}))
-    until = _FOREVER if chosen.until is None else chosen.until
-    bound = {"event": event, "delivery": delivery, "limit": size + 1}
-    bound |= asdict(chosen) | {"since": chosen.since or 0, "until": until}
+    bound = {"event": event, "delivery": delivery, "limit": size + 1} | asdict(chosen)
     rows = list(reader.rows(_PAGE_OF_LINES, bound))
     lines = tuple(ListedDelivery(*row[2:]) for row in rows[:size])
     return DeliveryPage(lines, lines[-1].id if len(rows) > size else None)
@@ -109,18 +99,6 @@ def get_listed_delivery(reader: Reader, delivery_id: str) -> tuple[int, ListedDe
     """Return (`seq`, delivery). Raises NotFound if the id is unknown."""
     row = known(reader.row(f"{_LINES} WHERE d.id = :id", {"id": delivery_id}))
     return int(row[1]), ListedDelivery(*row[2:])
-
-
-def count_deliveries(
-    reader: Reader, endpoint_id: str, states: Sequence[str], since: int, until: int
-) -> int:
-    """Count the endpoint's deliveries in `states` whose events occurred in [since, until)."""
-    sql = """SELECT count(*) FROM delivery d CROSS JOIN event e ON e.seq = d.event_seq
-             WHERE d.endpoint_id = :endpoint_id
-                 AND d.state IN (SELECT value FROM json_each(:states))
-                 AND e.occurred_at BETWEEN :since AND :until - 1"""
-    bound = {"endpoint_id": endpoint_id, "states": json.dumps(list(states))}
-    return int(reader.value(sql, {**bound, "since": since, "until": until}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,16 +179,11 @@ def find_requests(reader: Reader, before: int) -> list[Key]:
     return list(reader.rows(sql, {"before": before, "limit": FOUND}))
 
 
-def find_deliveries(reader: Reader, dead_before: int, ended_before: int) -> list[Key]:
-    """Return the keys of up to 5000 deliveries that can be deleted.
-
-    These became dead before `dead_before`, or were delivered or cancelled before `ended_before`.
-    """
-    sql = """SELECT seq FROM delivery
-             WHERE finished_at < max(:dead, :ended)
-                 AND finished_at < CASE state WHEN 'dead' THEN :dead ELSE :ended END
+def find_deliveries(reader: Reader, before: int) -> list[Key]:
+    """Return the keys of up to 5000 deliveries that ended before `before`."""
+    sql = """SELECT seq FROM delivery WHERE finished_at < :before
              ORDER BY finished_at LIMIT :limit"""
-    return list(reader.rows(sql, {"dead": dead_before, "ended": ended_before, "limit": FOUND}))
+    return list(reader.rows(sql, {"before": before, "limit": FOUND}))
 
 
 def find_events(reader: Reader, before: int) -> list[Key]:

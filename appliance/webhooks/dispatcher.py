@@ -39,7 +39,6 @@ from appliance.webhooks.client import (
     Client,
     Connect,
     OwnAuthority,
-    PinnedCertificate,
     SystemTrust,
     Trust,
     connect_directly,
@@ -108,8 +107,6 @@ class Dependencies:
         if self.inside and self.inside.names(endpoint.url):
             return self.inside.make_client(receiver, self.trust, self.budgets)
         trust = self.trust if endpoint.ca is None else OwnAuthority(endpoint.ca)
-        if endpoint.pin is not None:
-            trust = PinnedCertificate(endpoint.pin)
         return Client(receiver, self.guard, self.connect, trust, self.budgets)
 
 

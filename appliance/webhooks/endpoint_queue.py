@@ -21,9 +21,7 @@ IN_FLIGHT_MAX = 6
 _BACKLOG_MS = 10_000
 
 # The columns that decide how deliveries are sent. If one of them changes, a new client is needed.
-_transport = attrgetter(
-    "url", "secret", "previous_secret", "previous_secret_expires_at", "ca", "pin"
-)
+_transport = attrgetter("url", "secret", "previous_secret", "previous_secret_expires_at", "ca")
 
 
 class EndpointQueue:

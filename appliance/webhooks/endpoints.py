@@ -1,7 +1,6 @@
 """Register, activate and deactivate webhook endpoints (interface, section 2.8)."""
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +23,6 @@ from appliance.outbox import EVENT_TYPES, EXTRA_TYPES, queue_event
 from appliance.staff.audit_log import CONSOLE, record_audit
 from appliance.webhooks.deliveries import cancel_pending
 
-_PIN = re.compile(r"[0-9a-f]{64}")
 _CA_MAX = 64 * 1024
 _NAME_SHOWN = 40
 
@@ -32,8 +30,8 @@ _NAME_SHOWN = 40
 class Endpoint(Struct, frozen=True):
     """A row of `endpoint`. Secrets are encrypted. Instants are in ms since 1970.
 
-    The TLS certificate is checked against `ca` (PEM) or `pin` (a certificate's SHA-256) if one is
-    set, otherwise against the system's authorities. `clock_skew_s` is the endpoint's clock minus
+    The TLS certificate is checked against `ca` (PEM) if it is set, otherwise against the system's
+    authorities. `clock_skew_s` is the endpoint's clock minus
     the box's. `lineage` is the lineage of the API key that registered the endpoint, or None. If
     `own_refs` is 1, events contain `externalRef` only for reservations created with a key of that
     lineage.
@@ -52,7 +50,6 @@ class Endpoint(Struct, frozen=True):
     last_failure_at: int | None
     last_outcome: str | None
     ca: str | None = None
-    pin: bytes | None = None
     clock_skew_s: int | None = None
     lineage: str | None = None
     own_refs: int = 0
@@ -72,23 +69,10 @@ def parse_ca(text: str) -> str:
     return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in found)
 
 
-def parse_pin(text: str) -> bytes:
-    """Parse the SHA-256 of a certificate (hex, with or without colons) into 32 bytes.
-
-    Raises ValidationError if `text` has any other format.
-    """
-    digits = text.strip().lower().removeprefix("sha256:").replace(":", "")
-    if not _PIN.fullmatch(digits):
-        raise field_invalid(
-            "pin", "SHA-256 fingerprint of the certificate expected, 64 hexadecimal digits."
-        )
-    return bytes.fromhex(digits)
-
-
 _SELECT = """
     SELECT id, url, events, active, created_at, secret, previous_secret,
            previous_secret_expires_at, failures_in_a_row, last_success_at, last_failure_at,
-           last_outcome, ca, pin, clock_skew_s, lineage, own_refs
+           last_outcome, ca, clock_skew_s, lineage, own_refs
     FROM endpoint
 """
 
@@ -235,12 +219,12 @@ def edit_by_key(
     """Change the endpoint on behalf of an API key. None leaves a member unchanged.
 
     The caller must have checked `url` with the egress guard. Pending deliveries go to the new URL;
-    a certificate that was pinned for the old one no longer counts. Raises NotFound unless a key of
+    an authority that was trusted for the old one no longer is. Raises NotFound unless a key of
     the same lineage registered the endpoint, and TooManyEndpoints if it is activated beside 5.
     """
     endpoint, actor = get_own_endpoint(tx, endpoint_id, key.lineage), f"key:{key.id}"
     if url is not None and url != endpoint.url:
-        _change(tx, endpoint_id, "endpoint_url_changed", actor, url=url, ca=None, pin=None)
+        _change(tx, endpoint_id, "endpoint_url_changed", actor, url=url, ca=None)
     if events is not None:
         choose_events(tx, endpoint_id, events, actor=actor)
     if active is not None:
@@ -308,21 +292,16 @@ def revoke_old_secret(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE
     return (endpoint.previous_secret_expires_at or 0) > tx.now
 
 
-def trust_receiver(
-    tx: Transaction, endpoint_id: str, *, ca: str | None = None, pin: bytes | None = None
-) -> None:
-    """Trust only the authorities in `ca` (see `parse_ca`) or only the certificate with hash `pin`.
+def trust_receiver(tx: Transaction, endpoint_id: str, ca: str | None) -> None:
+    """Trust only the authorities in `ca` (see `parse_ca`), or the system's if it is None.
 
-    With neither, trust the system's authorities. Verification cannot be disabled. Takes effect with
-    the next connection. Raises NotFound if the endpoint is unknown, and ValidationError if both are
-    given or if one is given and the URL is plain http.
+    Verification cannot be disabled. Takes effect with the next connection. Raises NotFound if the
+    endpoint is unknown, and ValidationError if `ca` is given and the URL is plain http.
     """
     endpoint = get_endpoint(tx, endpoint_id)
-    if ca is not None and pin is not None:
-        raise field_invalid("pin", "give either an authority or a fingerprint, not both.")
-    if (ca is not None or pin is not None) and endpoint.url[:5].lower() == "http:":
+    if ca is not None and endpoint.url[:5].lower() == "http:":
         raise field_invalid("url", "this receiver has no certificate: it uses plain http.")
-    tx.update("endpoint", endpoint_id, ca=ca, pin=pin)
+    tx.update("endpoint", endpoint_id, ca=ca)
     tx.notices.append(EndpointsChanged(endpoint_id))
 
 

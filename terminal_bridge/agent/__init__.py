@@ -13,12 +13,8 @@ def add(commands: Commands) -> None:
     meaning = "the one-time code from venuebox terminal pair"
     parser.add_argument("--pair", metavar="CODE", help=meaning)
     parser.add_argument("--name", metavar="N", help="this bridge's name in the box's list")
-    trust = parser.add_mutually_exclusive_group()
-    trust.add_argument(
-        "--ca", metavar="FILE", help="the box's authority, PEM, from its page /trust"
-    )
-    meaning = "SHA-256 of the box's certificate, from venuebox doctor"
-    trust.add_argument("--pin", metavar="SHA256", help=meaning)
+    meaning = "the box's authority, PEM, from its page /trust"
+    parser.add_argument("--ca", metavar="FILE", help=meaning)
 
 
 def bridge(arguments: argparse.Namespace, console: Console) -> int:

@@ -4,7 +4,6 @@ import asyncio
 import base64
 import json
 import os
-import re
 import ssl
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -19,10 +18,9 @@ from appliance.core.files import atomic_write
 
 SCAN_SECONDS = 2.0
 CALL_SECONDS = 10.0
-_WRONG_CERTIFICATE = (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch)
+_WRONG_CERTIFICATE = aiohttp.ClientConnectorCertificateError
 _SILENT_SECONDS = 60.0  # the box sends a heartbeat every 20 s
 _HEARTBEAT = b":"
-_PIN = re.compile(r"[0-9a-f]{64}")
 
 
 class OutOfReach(Exception):
@@ -49,13 +47,12 @@ class Identity:
     """The bridge's identity, as stored in `bridge.json`.
 
     `box` is the environment's base URL, without a trailing slash. `keys` are pairs of key id and
-    base64url Ed25519 public key. `ca` is a PEM certificate, and `pin` is a certificate's SHA-256
-    in hex; both are empty if the box uses plain http or a public certificate.
+    base64url Ed25519 public key. `ca` is a PEM certificate, empty if the box uses plain http or a
+    public certificate.
     """
 
     box: str
     ca: str = ""
-    pin: str = ""
     token: str = ""
     terminal: str = ""
     language: str = "fr"
@@ -118,17 +115,6 @@ def parse_box(url: str) -> str:
             f" for the test environment, not {url!r}"
         )
     return base
-
-
-def parse_pin(text: str) -> str:
-    """Parse a fingerprint in hex, with or without colons. Raises OperatorError if it is invalid."""
-    pin = text.strip().lower().removeprefix("sha256:").replace(":", "")
-    if not _PIN.fullmatch(pin):
-        raise OperatorError(
-            "--pin must be the SHA-256 of the box's certificate (64 hex digits), as venuebox"
-            " doctor prints it on the box"
-        )
-    return pin
 
 
 class BoxClient:
@@ -234,9 +220,7 @@ def _parse_response(status: int, raw: bytes) -> dict[str, Any]:
     return answer
 
 
-def _make_ssl(identity: Identity) -> ssl.SSLContext | aiohttp.Fingerprint | bool:
-    if identity.pin:
-        return aiohttp.Fingerprint(bytes.fromhex(identity.pin))
+def _make_ssl(identity: Identity) -> ssl.SSLContext | bool:
     if not identity.ca:
         return True
     try:
@@ -253,7 +237,7 @@ def _describe(error: Exception) -> str:
         why = f" ({reason.verify_message})" if isinstance(reason, ssl.CertificateError) else ""
         return (
             f"the box's certificate is not trusted{why}. Start the bridge once with --ca and the"
-            " box's authority, or with --pin and the SHA-256 that venuebox doctor prints now"
+            " box's authority"
         )
     if isinstance(error, TimeoutError):
         return "the box did not respond in time"

@@ -17,7 +17,7 @@ from appliance.clock import MINUTE_MS, ZoneDatabase, parse_instant
 from appliance.core.i18n import load_languages
 from appliance.core.i18n import mark as _
 from appliance.door.guest_pass import GuestPass, ReadPass, is_signed, lookalikes
-from appliance.door.scan import classify, read_pass
+from appliance.door.scan import REPLACED, classify, read_pass
 from appliance.door.verdict import COLOURS, FirstCheckIn, Verdict, awaited_back, judge, phrase, see
 from appliance.reservations.model import Reservation
 from appliance.reservations.search import is_name
@@ -129,6 +129,9 @@ def _decide_access_code(access_code: str, context: Context, *, may_be_name: bool
     if snapshot is None or snapshot.evening != _tonight(context):
         return _decision("needs_box", context)
     found = [listed for listed in snapshot.passes if listed.access_code == access_code]
+    replaced = [listed for listed in snapshot.passes if access_code in listed.old_codes]
+    if replaced and not found:
+        return _decide_guest(replaced[0], REPLACED, context)
     if not found:
         alike = set(lookalikes(access_code))
         found = [listed for listed in snapshot.passes if listed.access_code in alike]
@@ -243,6 +246,7 @@ def _reservation(listed: dict[str, Any], content: dict[str, Any]) -> Reservation
         "date": content["evening"], "slot": start, "guests": int(listed["guests"]),
         "customer_name": listed["firstName"], "names_at_door": "whole",
         "access_code": listed["accessCode"],
+        "replaced_codes": json.dumps(listed.get("replacedCodes", [])),
         "pass_id": bytes.fromhex(listed["passId"]), "generation": int(listed["generation"]),
         "arrived": int(listed["arrived"]), "people_out": int(listed.get("out", 0)),
         "went_out_at": parse_instant(listed["wentOutAt"]) if listed.get("wentOutAt") else None,

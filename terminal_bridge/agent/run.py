@@ -22,7 +22,6 @@ from terminal_bridge.agent.client import (
     Refused,
     load_identity,
     parse_box,
-    parse_pin,
 )
 from terminal_bridge.agent.spool import open_spool
 from terminal_bridge.scanners.scanners import Readers
@@ -106,11 +105,9 @@ async def _identify(arguments: argparse.Namespace, folder: Path) -> Identity:
     identity = known or Identity(parse_box(arguments.box))
     if arguments.box:
         identity = replace(identity, box=parse_box(arguments.box))
-    if arguments.pin:
-        identity = replace(identity, pin=parse_pin(arguments.pin), ca="")
     if arguments.ca:
         ca = read_argument(arguments.ca).decode("ascii", "ignore")
-        identity = replace(identity, ca=ca, pin="")
+        identity = replace(identity, ca=ca)
     if arguments.pair:
         try:
             identity = await _pair(identity, arguments.pair, arguments.name)

@@ -23,7 +23,7 @@ from appliance.reservations.rows import Totals, count_evening, list_evening
 from appliance.reservations.search import asks_phone, search
 from appliance.venue.model import day_of_week, find_tonight, get_venue, list_slots, parse_date
 from terminal_bridge.api.offline_scans import conflict_of
-from terminal_bridge.api.protocol import authenticate, encode, first_check_in_of
+from terminal_bridge.api.protocol import authenticate, encode, first_check_in_of, name_of
 
 SNAPSHOT_CONTEXT = b"svc-snapshot-v1"
 LIFE_MS = 12 * 3600 * 1000
@@ -53,7 +53,7 @@ def _list(reader: Reader, terminal: Terminal, day: date | None, query: str) -> d
     return {
         "date": chosen,
         "totals": totals_of(count_evening(reader, chosen)),
-        "items": [guest_of(each, late_from(reader, each)) for each in found],
+        "items": [guest_of(each, terminal, late_from(reader, each)) for each in found],
         "conflicts": [conflict_of(conflict, terminal) for conflict in list_open_conflicts(reader)],
     }
 
@@ -64,13 +64,16 @@ def totals_of(totals: Totals) -> dict[str, Any]:
     return counts | {"withoutTable": totals.without_table}
 
 
-def guest_of(reservation: Reservation, late_at: int | None) -> dict[str, Any]:
-    """Return a reservation as an entry in the evening list. `late_at` is `late_from`'s result."""
+def guest_of(reservation: Reservation, terminal: Terminal, late_at: int | None) -> dict[str, Any]:
+    """Return a reservation as an entry in the evening list of `terminal`.
+
+    `late_at` is `late_from`'s result.
+    """
     gone = "no_show" if reservation.no_show else "left"
     return {
         "id": reservation.id,
         "accessCode": reservation.access_code,
-        "customerFirstName": reservation.door_name,
+        **_searched_name_of(reservation, terminal),
         "table": {"id": reservation.table_id, "name": reservation.table_name,
                   "number": reservation.table_number},
         "date": reservation.date,
@@ -91,25 +94,33 @@ def guest_of(reservation: Reservation, late_at: int | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _searched_name_of(reservation: Reservation, terminal: Terminal) -> dict[str, Any]:
+    """Return `name_of` and, with the role `search`, the whole name, to search in."""
+    searched = {"searchedName": reservation.customer_name} if terminal.may("search") else {}
+    return name_of(reservation, terminal) | searched
+
+
 async def snapshot(request: web.Request) -> web.Response:
     """`GET /snapshot`: return tonight's signed passes, or 304 if the ETag matches.
 
     The snapshot contains no contact details and no notes. The ETag changes when the list changes,
     and at least once an hour.
     """
-    await authenticate(request)
+    terminal = await authenticate(request)
     environment = request[ENVIRONMENT]
-    etag, signed = await environment.database.read(_make_snapshot, environment)
+    etag, signed = await environment.database.read(_make_snapshot, environment, terminal)
     headers = {"ETag": f'"{etag}"', "Cache-Control": "no-cache, private"}
     if etag in {tag.value for tag in request.if_none_match or ()}:
         return web.Response(status=304, headers=headers)
     return answer(signed, headers=headers)
 
 
-def _make_snapshot(reader: Reader, environment: Environment) -> tuple[str, dict[str, Any]]:
+def _make_snapshot(
+    reader: Reader, environment: Environment, terminal: Terminal
+) -> tuple[str, dict[str, Any]]:
     """Return the ETag and the signed snapshot."""
     kid, private_key = get_signing_key(reader, environment.keyring)
-    content = _describe(reader, environment)
+    content = _describe(reader, environment, terminal)
     hour = reader.now // _RENEWED_EVERY
     etag = hashlib.sha256(f"{kid} {hour} {encode(content)}".encode()).hexdigest()[:32]
     made_at, expires_at = format_instant(reader.now), format_instant(reader.now + LIFE_MS)
@@ -118,7 +129,7 @@ def _make_snapshot(reader: Reader, environment: Environment) -> tuple[str, dict[
     return etag, {"payload": payload, "kid": kid, "signature": encode_url_safe(signature)}
 
 
-def _describe(reader: Reader, environment: Environment) -> dict[str, Any]:
+def _describe(reader: Reader, environment: Environment, terminal: Terminal) -> dict[str, Any]:
     venue, evening = get_venue(reader), find_tonight(reader)
     weekday, date = day_of_week(evening), evening.isoformat()
     first = list_first_check_ins(reader, date)
@@ -135,7 +146,7 @@ def _describe(reader: Reader, environment: Environment) -> dict[str, Any]:
             if weekday in slot.days_of_week
         ],
         "passes": [
-            _pass(each, first.get(each.id), late_from(reader, each))
+            _pass(each, first.get(each.id), terminal, late_from(reader, each))
             for each in list_evening(reader, date)
         ],
         "withoutTable": count_evening(reader, date).without_table,
@@ -143,8 +154,9 @@ def _describe(reader: Reader, environment: Environment) -> dict[str, Any]:
 
 
 def _pass(
-    reservation: Reservation, first: FirstCheckIn | None, late_at: int | None
+    reservation: Reservation, first: FirstCheckIn | None, terminal: Terminal, late_at: int | None
 ) -> dict[str, Any]:
+    name = _searched_name_of(reservation, terminal)
     entry = {
         "passId": reservation.pass_id.hex(),
         "generation": reservation.generation,
@@ -152,12 +164,15 @@ def _pass(
         "guests": reservation.guests,
         "arrived": reservation.arrived,
         "state": reservation.status,
-        "firstName": reservation.door_name,
+        "firstName": name.pop("customerFirstName"),
+        **name,
         "table": reservation.table_name,
         "tableNumber": reservation.table_number,
         "slot": reservation.slot,
         "accessCode": reservation.access_code,
     }
+    if reservation.old_codes:
+        entry["replacedCodes"] = reservation.old_codes
     if reservation.people_out:
         entry |= {
             "out": reservation.people_out,

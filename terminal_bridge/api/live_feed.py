@@ -192,7 +192,7 @@ def event_of(change: Change, terminal: Terminal) -> dict[str, Any]:
     if change.totals is not None:
         data |= {"evening": change.evening, "totals": totals_of(change.totals)}
     if change.reservation is not None:
-        data["reservation"] = guest_of(change.reservation, change.late_from)
+        data["reservation"] = guest_of(change.reservation, terminal, change.late_from)
         if not terminal.may("search"):
             data["reservation"]["notes"] = None
     if change.door is not None:

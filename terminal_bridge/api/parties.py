@@ -99,4 +99,4 @@ async def _report(request: web.Request, act: Callable[..., Reservation]) -> web.
     reservation_id = parse_reservation_id(request.match_info["id"])
     actor, database = f"terminal:{terminal.id}", request[ENVIRONMENT].database
     found = await database.write(act, reservation_id, actor=actor, **options)
-    return answer({"reservation": guest_of(found, database.peek(late_from, found))})
+    return answer({"reservation": guest_of(found, terminal, database.peek(late_from, found))})

@@ -396,7 +396,7 @@ def verdict_of(
         "actions": _actions(verdict.result, terminal, overridable=overridable),
         "admitted": verdict.admitted,
         "moved": verdict.moved,
-        "reservation": _seen(verdict.reservation, current),
+        "reservation": _seen(verdict.reservation, current, terminal),
         "firstCheckIn": first_check_in_of(verdict.first_check_in),
     }
     if verdict.overrode is not None:
@@ -405,7 +405,7 @@ def verdict_of(
         inside, capacity = verdict.occupancy
         data["occupancy"] = {"inside": inside, "capacity": capacity}
     if verdict.candidates:
-        data["candidates"] = [_seen(seen, current) for seen in verdict.candidates]
+        data["candidates"] = [_seen(seen, current, terminal) for seen in verdict.candidates]
     if simulated:
         data["simulated"] = True
     return data
@@ -428,7 +428,27 @@ def _actions(result: str, terminal: Terminal, *, overridable: bool) -> list[str]
     return [action for action in actions if action != "search" or terminal.may("search")]
 
 
-def _seen(seen: Seen | None, current: Mapping[str, Reservation]) -> _Json | None:
+def name_of(reservation: Reservation | None, terminal: Terminal) -> _Json:
+    """Return the guest's name as `terminal` shows it.
+
+    With the role `search`, this is as much as the venue's rule says, with the last two digits of
+    the phone number. With the role `scan`, it is the first name unless the rule shows whole names.
+    """
+    if reservation is None:
+        return {"customerFirstName": None}
+    if terminal.may("search"):
+        return {
+            "customerFirstName": reservation.door_name,
+            "phoneEnd": reservation.phone_end,
+        }
+    is_whole = reservation.names_at_door == "whole"
+    name = reservation.customer_name if is_whole else reservation.customer_given_name
+    return {"customerFirstName": name}
+
+
+def _seen(
+    seen: Seen | None, current: Mapping[str, Reservation], terminal: Terminal
+) -> _Json | None:
     """Return the reservation as it was at the scan, but with its current name, code and notes."""
     if seen is None:
         return None
@@ -436,7 +456,7 @@ def _seen(seen: Seen | None, current: Mapping[str, Reservation]) -> _Json | None
     return {
         "id": seen.id,
         "accessCode": now.access_code if now else None,
-        "customerFirstName": now.door_name if now else None,
+        **name_of(now, terminal),
         "table": {"id": seen.table_id, "name": seen.table_name},
         "date": seen.date,
         "slot": seen.slot,

@@ -15,13 +15,14 @@ import re
 import select
 import stat
 import struct
+import termios
 import threading
 import time
+import tty
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from appliance.core.errors import log_exception
 from appliance.core.scanner_settings import ReaderSettings
@@ -237,9 +238,7 @@ def open_keyboard(settings: ReaderSettings) -> Keyboard:
     return Keyboard(handle)
 
 
-if TYPE_CHECKING:
-    import serial
-
+_CFLAG, _ISPEED, _OSPEED = 2, 4, 5  # places in the list of termios.tcgetattr
 _WRITE_SECONDS = 1.0
 _DECISION_SECONDS = 10.0  # time limit for a decision, after which the answer is grey
 _CLOSE_SECONDS = 1.0
@@ -256,10 +255,17 @@ _REASONS = {
 class SerialScanner(Lines):
     """A serial or USB-CDC scanner whose port is open and locked."""
 
-    def __init__(self, port: "serial.Serial") -> None:
+    def __init__(self, port: int) -> None:
         super().__init__()
         self.port = port
-        self.fileno, self.close = port.fileno, port.close
+
+    def fileno(self) -> int:
+        """Return the file descriptor for `select`."""
+        return self.port
+
+    def close(self) -> None:
+        """Close the port. This also ends the lock."""
+        os.close(self.port)
 
 
 Device = SerialScanner | Keyboard
@@ -267,13 +273,7 @@ Device = SerialScanner | Keyboard
 
 def open_serial(settings: ReaderSettings) -> SerialScanner:
     """Open the scanner at `settings.device`. Raises OSError if it cannot be opened."""
-    port = _open(settings.device, settings.baud)
-    try:
-        port.reset_input_buffer()  # the buffer may hold part of an earlier code
-    except Exception as error:
-        port.close()
-        raise OSError(errno.ENODEV, "the device is gone") from error
-    return SerialScanner(port)
+    return SerialScanner(_open(settings.device, settings.baud))
 
 
 class DeviceReader:
@@ -291,7 +291,7 @@ class DeviceReader:
         self._stopping = threading.Event()
         self._pending: Future[Answer] = Future()
         # The open port of `answer_device`, or None.
-        self._relay: serial.Serial | None = None
+        self._relay: int | None = None
         # A daemon thread, so that the process can exit even while a driver hangs.
         name = f"reader {settings.place}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -323,7 +323,7 @@ class DeviceReader:
             self._stopping.wait(wait)
             wait = min(wait * 2, LONGEST_WAIT)
         if self._relay is not None:
-            self._relay.close()
+            os.close(self._relay)
 
     def _read(self, device: Device) -> None:
         """Read codes until `close` is called. Raises OSError if the device is gone."""
@@ -370,26 +370,48 @@ class DeviceReader:
             relay, self._relay = self._relay, None  # the next answer reopens it
             with suppress(OSError):
                 if relay is not None:
-                    relay.close()
+                    os.close(relay)
             self._watch.decided(f"{settings.answer_device} {_describe(error)}")
 
 
-def _open(path: str, baud: int) -> "serial.Serial":
-    import serial  # noqa: PLC0415 - a box without scanners does not need it
+def _open(path: str, baud: int) -> int:
+    """Open a serial port: raw, 8 bits, no parity, no flow control, and locked by this process.
 
-    return serial.Serial(path, baud, timeout=0, write_timeout=_WRITE_SECONDS, exclusive=True)
+    What had arrived before is dropped, because it may be part of an earlier code. Raises OSError.
+    """
+    port = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fcntl.flock(port, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        tty.setraw(port, termios.TCSANOW)
+        state = termios.tcgetattr(port)
+        state[_CFLAG] |= termios.CLOCAL | termios.CREAD
+        state[_CFLAG] &= ~(termios.CSTOPB | termios.CRTSCTS)
+        state[_ISPEED] = state[_OSPEED] = getattr(termios, f"B{baud}")
+        termios.tcsetattr(port, termios.TCSANOW, state)
+        termios.tcflush(port, termios.TCIFLUSH)
+    except termios.error as error:
+        os.close(port)
+        raise OSError(*error.args) from None
+    except OSError:
+        os.close(port)
+        raise
+    return port
 
 
-def _write_answer(port: "serial.Serial", parts: Sequence[bytes]) -> None:
+def _write_answer(port: int, parts: Sequence[bytes]) -> None:
+    """Write the parts, with a pause between them. Raises OSError, also if the port takes none."""
     for number, part in enumerate(parts):
         if number:
             time.sleep(ANSWER_PAUSE_SECONDS)
-        if part:
-            port.write(part)
+        left = part
+        while left:
+            if not select.select([], [port], [], _WRITE_SECONDS)[1]:
+                raise TimeoutError
+            left = left[os.write(port, left) :]
 
 
 def _describe(error: OSError) -> str:
-    if error.errno is None:
+    if error.errno in {None, errno.EIO}:
         return "does not respond. Unplug it and plug it in again"
     found = (reason for numbers, reason in _REASONS.items() if error.errno in numbers)
     return next(found, f"does not work ({error.strerror or type(error).__name__})")

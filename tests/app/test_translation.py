@@ -54,9 +54,10 @@ async def test_no_page_lets_a_browser_translate_a_name(running, language):
         "/portal/tonight", "/portal/tonight/sheet", "/portal/reservations", path_of(guest),
         f"{path_of(guest)}?part=1", "/portal/reservations/new?date=2026-11-21", "/portal/door/log",
         "/portal/venue", f"/portal/venue/tables/{table_id('T1')}", "/portal/door",
-        f"/access/{keyring.access_token(guest.id)}", f"/book/{keyring.access_token(guest.id)}",
-        f"/claim-guest/{keyring.claim_token(guest.id)}",
-        f"/claim-guest/{keyring.claim_token(guest.id)}/cancel", "/test/book",
+        f"/access/{keyring.access_token(guest.id, 0)}",
+        f"/book/{keyring.access_token(guest.id, 0)}",
+        f"/claim-guest/{keyring.claim_token(guest.id, 0)}",
+        f"/claim-guest/{keyring.claim_token(guest.id, 0)}/cancel", "/test/book",
     ]  # fmt: skip
 
     translated, kept = {}, 0

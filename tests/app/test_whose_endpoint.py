@@ -55,7 +55,7 @@ async def test_a_rotated_key_inherits_what_its_line_registered_both_ways(running
 
 async def test_what_the_venue_registered_is_no_keys_own(running):
     manager = await a_person(running, "manager")
-    form = {"url": SECRET_URL, "event": "reservation.created", "once": "x"}
+    form = {"url": SECRET_URL, "event": "reservation.created"}
     await manager.post("/portal/integrations/endpoints", form)
     [found] = (await listed(running)).values()
     assert (found["createdByThisKey"], found["url"]) == (False, "https://93.184.216.34/hook")
@@ -80,7 +80,7 @@ async def test_only_its_own_line_and_staff_deactivate_an_endpoint(running, prefi
 
 async def test_a_key_cannot_deactivate_what_the_venue_registered(running):
     manager = await a_person(running, "manager")
-    form = {"url": SECRET_URL, "event": "reservation.created", "once": "x"}
+    form = {"url": SECRET_URL, "event": "reservation.created"}
     await manager.post("/portal/integrations/endpoints", form)
     [endpoint_id] = await listed(running)
     status, _, _ = await running.call("DELETE", f"/v1/webhooks/{endpoint_id}")

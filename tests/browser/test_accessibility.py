@@ -49,7 +49,7 @@ ROOMS = (
     "reservations/new?guests=99", f"reservations/new?date={CLOSED_DAY}",
     "reservations/new?date=2026-11-01", "venue", "venue/slots", "venue/closings", "venue/rules",
     "door", "door/log", "door/keys", "integrations", "integrations/keys/new",
-    "integrations/endpoints/new", "integrations/deliveries", "integrations/replay",
+    "integrations/endpoints/new", "integrations/deliveries",
     "integrations/warnings", "people", "people/log", "account", "box",
     "box?tab=backups", "box?tab=mail&provider=gmail", "box?tab=version",
     "box/address",
@@ -232,8 +232,8 @@ async def open_guest_pages(box, page):
     )
     requested = await box.guest(date="2026-11-23", status="requested", customer_name=LONG)
     cancelled = await box.guest(date="2026-11-24", status="cancelled")
-    tokens = [keyring.access_token(one.id) for one in (coming, requested, cancelled)]
-    claims = [f"/claim-guest/{keyring.claim_token(one.id)}" for one in (coming, requested)]
+    tokens = [keyring.access_token(one.id, 0) for one in (coming, requested, cancelled)]
+    claims = [f"/claim-guest/{keyring.claim_token(one.id, 0)}" for one in (coming, requested)]
     await page.goto(claims[0])
     await page.click("form button")
     await page.wait_for_selector("main a[href*='/access/']")

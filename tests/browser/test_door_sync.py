@@ -82,9 +82,8 @@ async def test_an_undo_while_the_scan_is_on_its_way_reaches_the_box(door, answer
         await go_on.wait()
         await (route.abort() if answer == "lost" else route.fulfill(response=response))
 
-    await phone.page.unroute("**/terminal/v1/**")
     await phone.page.route("**/terminal/v1/sync", hold, times=1)
-    await phone.page.evaluate(ONLINE)
+    await phone.find_box()
     await asyncio.wait_for(at_the_box.wait(), 60)
     assert await door.are_in(guest, 2)
     await phone.undo()
@@ -177,12 +176,11 @@ async def test_what_the_box_does_not_take_is_told_with_its_reason_until_it_does(
     phone = await door.phone()
     guest = await let_in_apart(door, phone)
     refusal = {"error": "Trop de demandes.", "error_en": "Too many.", "code": "BOX_BUSY"}
-    await phone.page.unroute("**/terminal/v1/**")
     await phone.page.route(
         "**/terminal/v1/sync", lambda route: route.fulfill(status=409, json=refusal)
     )
 
-    await phone.page.evaluate(ONLINE)
+    await phone.find_box()
     await phone.page.wait_for_selector("#alone-text:has-text('Trop de demandes.')")
     await phone.page.unroute("**/terminal/v1/sync")
     await phone.page.evaluate(ONLINE)

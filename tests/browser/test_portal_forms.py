@@ -127,7 +127,8 @@ async def test_a_session_that_ends_while_a_reservation_is_typed_loses_nothing(po
     page = await portal.desk("host")
     await portal.set_passwords()
     await page.goto(f"{NEW}?date=2026-11-22&slot=19:30")
-    await write_down(page)
+    async with page.expect_response("**/callers?customer_phone=*"):
+        await write_down(page)
     await end_sessions(portal)
 
     await page.click("text=Réserver la table")

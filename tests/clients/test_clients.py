@@ -1,6 +1,7 @@
 """What generators make of the OpenAPI document type-checks, and books (`make clients`)."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,7 +26,9 @@ def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("clients")
     for program in (*HERE.glob("book_*"), HERE / "tsconfig.json"):
         shutil.copy(program, made)
-    (made / "node_modules").symlink_to(TOOLS / "node_modules")
+    (made / "node_modules").mkdir()
+    for package in (TOOLS / "node_modules").iterdir():
+        (made / "node_modules" / package.name).symlink_to(package)
     return made
 
 
@@ -55,6 +58,17 @@ def generate(folder, generator, output):
         "-o", output)  # fmt: skip
 
 
+def download(box, folder, ending):
+    """Download the package that the partner guide of the box names."""
+    with urlopen(f"{box.url}/docs/partners/guide", timeout=15) as answer:  # noqa: S310
+        found = re.search(rf"install (http://\S+{ending})<", answer.read().decode())
+    assert found, "the guide names no package"
+    with urlopen(found[1], timeout=15) as answer:  # noqa: S310
+        package = folder / found[1].rpartition("/")[2]
+        package.write_bytes(answer.read())
+    return package
+
+
 def check_types(folder, program):
     """The program against the code it uses: faults of a generator's own templates are silent."""
     run(folder, "mypy", "--strict", "--follow-imports=silent", "--no-incremental", program)
@@ -79,13 +93,13 @@ def test_openapi_generator_books_in_python(box, folder):
     assert_booked(box, folder, "openapi-generator", "python", "book_openapi_generator.py")
 
 
-def test_openapi_python_client_books(box, folder):
-    run(folder, "openapi-python-client", "generate", "--path", "openapi.json", "--meta", "none",
-        "--output-path", "partner_client", "--fail-on-warning")  # fmt: skip
+def test_the_python_package_of_the_box_books(box, folder):
+    wheel = download(box, folder, ".whl")
+    run(folder, "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", folder, wheel)
 
-    check_types(folder, "book_openapi_python_client.py")
+    check_types(folder, "book_venuebox_client.py")
 
-    assert_booked(box, folder, "openapi-python-client", "python", "book_openapi_python_client.py")
+    assert_booked(box, folder, "venuebox-client", "python", "book_venuebox_client.py")
 
 
 def test_models_of_datamodel_code_generator_read_and_write_what_travels(box, folder):
@@ -98,13 +112,15 @@ def test_models_of_datamodel_code_generator_read_and_write_what_travels(box, fol
     assert_booked(box, folder, "datamodel-code-generator", "python", "book_datamodel.py")
 
 
-def test_openapi_typescript_and_the_typescript_of_openapi_generator_book(box, folder):
-    run(folder, "openapi-typescript", "openapi.json", "--output", "schema.d.ts")
+def test_the_typescript_package_of_the_box_and_that_of_openapi_generator_book(box, folder):
+    archive = download(box, folder, ".tgz")
+    package = "node_modules/venuebox-client"
+    run(folder, "tar", "-xzf", archive, f"--one-top-level={package}", "--strip-components=1")
     generate(folder, "typescript-fetch", "typescript-fetch")
 
     run(folder, "tsc")
 
-    assert_booked(box, folder, "openapi-typescript", "node", "book_openapi_fetch.js")
+    assert_booked(box, folder, "venuebox-client-ts", "node", "book_venuebox_client.mjs")
     assert_booked(box, folder, "typescript-fetch", "node", "book_typescript_fetch.js")
 
 

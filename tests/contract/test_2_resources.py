@@ -6,6 +6,7 @@ from datetime import date
 
 import pytest
 
+from appliance.reservations.change import reissue_pass
 from tests.builders import TONIGHT, VENUE_ID, a_body, table_id
 from tests.conftest import Running
 
@@ -147,6 +148,8 @@ async def test_an_item_has_the_documented_members(running):
                 "updatedAt": "2026-11-21T19:00:00.000Z",
                 "createdByThisKey": True,
                 "externalRef": "R-7",
+                "guestAccessUrl": created["guestAccessUrl"],
+                "claimUrl": created["claimUrl"],
                 "customerEmail": None,
                 "customerPhone": "+212 600 000 001",
             }
@@ -156,6 +159,23 @@ async def test_an_item_has_the_documented_members(running):
         "total": 1,
         "contactDetailsIncluded": True,
     }
+
+
+async def test_a_replaced_code_and_its_links_are_read_by_their_partner_alone(running, venue):
+    booking = a_body()
+    _, created, _ = await running.call("POST", "/v1/reservations", json=booking)
+    id_ = created["serviceReservationId"]
+    await running.live.database.write(reissue_pass, id_, actor="staff:1")
+    read = ("accessCode", "guestAccessUrl", "claimUrl")
+
+    _, own, _ = await running.call("GET", f"/v1/reservations/{id_}")
+    _, replayed, _ = await running.call("POST", "/v1/reservations", json=booking)
+    other = await venue.issue_key()
+    _, others, _ = await running.call("GET", f"/v1/reservations/{id_}", key=other)
+
+    assert [own[name] for name in read] == [replayed[name] for name in read]
+    assert all(own[name] != created[name] for name in read)
+    assert not {"guestAccessUrl", "claimUrl"} & set(others)
 
 
 async def test_external_references_are_absent_on_others_and_on_own_without_one(running, venue):

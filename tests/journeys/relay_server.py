@@ -85,7 +85,7 @@ class RelayServer:
         shutil.copy(_RECIPE / "sshd.conf", drop_ins / "venuebox-relay.conf")
         shutil.copy(_RECIPE / "haproxy.cfg", self._etc / "haproxy" / "haproxy.cfg")
         own = self._etc / "venuebox-relay"
-        own.mkdir()
+        self.run("install", "-d", "-m", "755", "/etc/venuebox-relay")
         (own / "names.map").touch()
         (own / "address").write_text(f"{self.address}\n")
         self.run("useradd", "--system", "--shell", "/usr/sbin/nologin", "venuebox-relay")

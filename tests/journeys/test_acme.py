@@ -15,7 +15,7 @@ from tests.unit.tls.test_importing import a_certificate, pem_of
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("challenge", ["tls-alpn-01", "http-01", "dns-01"])
+@pytest.mark.parametrize("challenge", ["tls-alpn-01", "dns-01"])
 def test_a_certificate_is_obtained_by_each_challenge_and_shown_under_the_public_name_alone(
     tmp_path, challenge
 ):

@@ -65,3 +65,52 @@ async def test_left_move_no_show_taking_back_and_bookings_leave_one_holder(runni
         assert free == (not at_t1)
         for row in await read(running, "SELECT id FROM reservation WHERE source = 'partner'"):
             await running.call("DELETE", f"/v1/reservations/{row[0]}")
+
+
+PLACES = """SELECT r.id, h.date, h.table_id FROM hold h
+            JOIN reservation r ON r.seq = h.reservation_seq"""
+OVERLAPS = """SELECT a.table_id, a.date FROM hold a JOIN hold b
+              ON a.table_id = b.table_id AND a.date = b.date
+                  AND a.reservation_seq < b.reservation_seq
+                  AND a.starts < b.ends AND b.starts < a.ends"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_twenty_changes_of_one_reservation_and_bookings_of_its_tables_leave_one_holder(
+    running, seed
+):
+    draw = random.Random(seed)
+    tables = [table_id(name) for name in ("T1", "T2", "T3", "T4")]
+    _, made, _ = await running.call("POST", "/v1/reservations", json=a_body())
+
+    def a_place():
+        table, *more = draw.sample(tables, draw.choice((1, 1, 2)))
+        return {"tableId": table, "additionalTableIds": more, "guests": 4,
+                "date": draw.choice((TONIGHT, "2026-11-22")),
+                "slot": draw.choice(("19:30", "22:00"))}  # fmt: skip
+
+    changes = [
+        running.call("PATCH", f"/v1/reservations/{made['serviceReservationId']}",
+                     json={"idempotencyKey": f"change-{number}", **a_place()})
+        for number in range(20)
+    ]  # fmt: skip
+    bookings = [
+        running.call("POST", "/v1/reservations", json=a_body(idempotencyKey=f"b-{n}", **a_place()))
+        for n in range(8)
+    ]
+    calls = changes + bookings
+    order = draw.sample(range(len(calls)), len(calls))
+    answers = dict(zip(order, await asyncio.gather(*(calls[n] for n in order)), strict=True))
+
+    statuses = [answers[number][0] for number in range(len(calls))]
+    assert set(statuses[:20]) <= {200, 409}
+    assert set(statuses[20:]) <= {201, 409}
+    assert await read(running, OVERLAPS) == []
+    [[updated]] = await read(
+        running, "SELECT count(*) FROM event WHERE type = 'reservation.updated'"
+    )
+    assert 0 < updated <= statuses.count(200)  # what changes nothing is not announced
+    _, now, _ = await running.call("GET", f"/v1/reservations/{made['serviceReservationId']}")
+    held = await read(running, PLACES)
+    own = sorted((date, table) for id_, date, table in held if id_ == now["id"])
+    assert own == sorted((now["date"], table["id"]) for table in now["tables"])

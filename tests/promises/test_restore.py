@@ -243,9 +243,9 @@ def test_a_backup_is_verified_with_its_key_and_no_other(tmp_path):
     founded = found_box(tmp_path)
     backup, _ = back_up(founded.data)
 
-    venuebox("verify", str(backup), data=founded.data)
+    venuebox("backup", "verify", str(backup), data=founded.data)
     with pytest.raises(AssertionError, match="recovery key"):
-        venuebox("verify", str(backup), data=tmp_path / "nowhere")
+        venuebox("backup", "verify", str(backup), data=tmp_path / "nowhere")
 
 
 def venuebox_at(time, *argv, data):

@@ -27,31 +27,41 @@ def is_read_by_nobody(token: str, *keyrings: Keyring) -> bool:
 
 @given(IDS, st.integers(0, 43), st.sampled_from(URL_SAFE))
 def test_a_token_with_one_other_character_opens_nothing(id_: str, at: int, letter: str):
-    for token in (LIVE.access_token(id_), LIVE.claim_token(id_)):
+    for token in (LIVE.access_token(id_, 0), LIVE.claim_token(id_, 0)):
         mutated = token[:at] + letter + token[at + 1 :]
         assert mutated == token or is_read_by_nobody(mutated, LIVE, TEST)
 
 
 @given(IDS, IDS)
 def test_the_mac_of_one_reservation_does_not_open_another(one: str, other: str):
-    mine = base64.urlsafe_b64decode(LIVE.access_token(one))
+    mine = base64.urlsafe_b64decode(LIVE.access_token(one, 0))
     forged = base64.urlsafe_b64encode(UUID(other).bytes + mine[16:]).decode()
 
     assert one == other or is_read_by_nobody(forged, LIVE, TEST)
 
 
+@given(IDS, st.integers(0, 255))
+def test_the_next_link_of_a_reservation_cannot_be_made_from_the_last(id_: str, generation: int):
+    token = LIVE.access_token(id_, generation)
+    raw = bytearray(base64.urlsafe_b64decode(token))
+    raw[16] = (generation + 1) % 256
+
+    assert LIVE.read_access_token(token) == (id_, generation)
+    assert is_read_by_nobody(base64.urlsafe_b64encode(raw).decode(), LIVE)
+
+
 @given(IDS)
 def test_a_token_opens_nothing_for_another_purpose(id_: str):
-    assert LIVE.read_claim_token(LIVE.access_token(id_)) is None
-    assert LIVE.read_access_token(LIVE.claim_token(id_)) is None
+    assert LIVE.read_claim_token(LIVE.access_token(id_, 0)) is None
+    assert LIVE.read_access_token(LIVE.claim_token(id_, 0)) is None
 
 
 @given(IDS)
 def test_a_token_opens_nothing_in_the_other_environment(id_: str):
-    assert is_read_by_nobody(LIVE.access_token(id_), TEST)
-    assert is_read_by_nobody(TEST.access_token(id_), LIVE)
-    assert is_read_by_nobody(LIVE.claim_token(id_), TEST)
-    assert is_read_by_nobody(TEST.claim_token(id_), LIVE)
+    assert is_read_by_nobody(LIVE.access_token(id_, 0), TEST)
+    assert is_read_by_nobody(TEST.access_token(id_, 0), LIVE)
+    assert is_read_by_nobody(LIVE.claim_token(id_, 0), TEST)
+    assert is_read_by_nobody(TEST.claim_token(id_, 0), LIVE)
 
 
 @given(IDS, MASTERS.filter(lambda master: master != MASTER))
@@ -59,8 +69,8 @@ def test_a_token_opens_nothing_in_the_other_environment(id_: str):
 def test_a_token_opens_nothing_on_a_box_with_another_master_key(id_: str, master: bytes):
     other = Keyring(master, "live")
 
-    assert is_read_by_nobody(LIVE.access_token(id_), other)
-    assert is_read_by_nobody(LIVE.claim_token(id_), other)
+    assert is_read_by_nobody(LIVE.access_token(id_, 0), other)
+    assert is_read_by_nobody(LIVE.claim_token(id_, 0), other)
 
 
 @given(st.text() | st.text(URL_SAFE, min_size=42, max_size=46))

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import re
-from collections.abc import Sequence
 
 from aiohttp import web
 
@@ -34,10 +33,8 @@ class Gate:
         self._clock = clock
         self._key_limits = {name: RateLimit(clock, api.rate_limit_per_minute) for name in BUDGETS}
         self._address_limit = RateLimit(clock, api.unauthenticated_per_minute)
-        # When each key's calls were last written to the database (monotonic seconds), by key id.
+        # When each key's use was last written to the database (monotonic seconds), by key id.
         self._written_at: dict[str, float] = {}
-        # Unwritten calls by key id: the time of the first (ms since 1970), and the number of calls.
-        self._unwritten: dict[str, tuple[int, int]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def admit(self, request: web.Request, scope: str, budget: str) -> ApiKey:
@@ -63,15 +60,8 @@ class Gate:
         self._remember_use(key)
         return key
 
-    def unwritten(self, key_id: str) -> int:
-        """Return the number of calls with a key that have not yet been written to the database."""
-        return self._unwritten.get(key_id, (0, 0))[1]
-
     async def close(self) -> None:
-        """Write the remaining call counts and wait for pending writes."""
-        for key_id, count in self._unwritten.items():
-            self._write_soon(key_id, [count], just_now=False)
-        self._unwritten.clear()
+        """Wait for pending writes."""
         await asyncio.gather(*self._tasks)
 
     def _identify(self, request: web.Request) -> ApiKey:
@@ -87,32 +77,17 @@ class Gate:
         return key
 
     def _remember_use(self, key: ApiKey) -> None:
-        """Count a call with `key`.
-
-        A key's count is written to the database at most once a minute. Calls in between are counted
-        in memory.
-        """
+        """Write in the background that the key was used, at most once a minute."""
         now = self._clock.monotonic()
         if now - self._written_at.get(key.id, float("-inf")) < _WRITE_SECONDS:
-            since, calls = self._unwritten.get(key.id, (self._clock.now(), 0))
-            self._unwritten[key.id] = (since, calls + 1)
             return
         self._written_at[key.id] = now
-        counts = [self._unwritten.pop(key.id)] if key.id in self._unwritten else []
-        self._write_soon(key.id, [*counts, (self._clock.now(), 1)], just_now=True)
-
-    def _write_soon(
-        self, key_id: str, counts: Sequence[tuple[int, int]], *, just_now: bool
-    ) -> None:
-        """Write `counts` in a background task. If `just_now`, also set `last_used_at` to now."""
-
-        async def write() -> None:
-            try:
-                database = self._environment.database
-                await database.write(note_key_use, key_id, counts, just_now=just_now)
-            except ApiError as refusal:
-                log.warning("api: could not record key use: %s", refusal)
-
-        task = asyncio.get_running_loop().create_task(write())
+        task = asyncio.get_running_loop().create_task(self._write_use(key.id))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _write_use(self, key_id: str) -> None:
+        try:
+            await self._environment.database.write(note_key_use, key_id)
+        except ApiError as refusal:
+            log.warning("api: could not record key use: %s", refusal)

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from aiohttp import web
 from msgspec import UNSET
@@ -81,8 +82,8 @@ async def list_reservations(request: web.Request) -> web.Response:
     )
     page = read_whole_number(query, "page", 1, _PAGE_MAX)
     limit = read_whole_number(query, "limit", _LIMIT_DEFAULT, _LIMIT_MAX)
-    database = request[ENVIRONMENT].database
-    found = await database.read(_read_page, wanted, page, limit, lineage)
+    environment = request[ENVIRONMENT]
+    found = await environment.database.read(_read_page, environment, wanted, page, limit, lineage)
     return answer_unless_known(request, found)
 
 
@@ -92,7 +93,8 @@ async def show_reservation(request: web.Request) -> web.Response:
     Raises NotFound if there is none.
     """
     id_, lineage = read_id(request.match_info["id"]), request[KEY].lineage
-    return answer(request[ENVIRONMENT].database.peek(_read_one, id_, lineage))
+    environment = request[ENVIRONMENT]
+    return answer(environment.database.peek(_read_one, environment, id_, lineage))
 
 
 async def create_reservation(request: web.Request) -> web.Response:
@@ -196,18 +198,19 @@ def _statuses(query: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _read_page(
-    reader: Reader, wanted: Wanted, page: int, limit: int, lineage: str
+    reader: Reader, environment: Environment, wanted: Wanted, page: int, limit: int, lineage: str
 ) -> ReservationPage:
     """Return a page, with contact details if the venue allows this (interface, section 4)."""
     shows_contacts = get_venue(reader).shows_contacts
     found, total = page_found(reader, wanted, page, limit)
-    items = _list_items(reader, found, lineage)
+    items = _list_items(reader, environment, found, lineage)
     return ReservationPage(items, page, limit, total, contact_details_included=shows_contacts)
 
 
 def _list_items(
-    reader: Reader, reservations: Sequence[model.Reservation], lineage: str
-) -> list[Reservation]:
+    reader: Reader, environment: Environment, reservations: Sequence[model.Reservation],
+    lineage: str,
+) -> list[Reservation]:  # fmt: skip
     """Return the fields that a key of `lineage` may see (interface, section 2.5)."""
     shows_contacts = get_venue(reader).shows_contacts
     emails = find_email_outcomes(reader, reservations)
@@ -215,6 +218,7 @@ def _list_items(
 
     def describe(each: model.Reservation, starts_at: int, ends_at: int) -> Reservation:
         own = each.lineage == lineage
+        access_url, claim_url = _links_of(environment, each.id, each.link_generation)
         tables = [TableName(id=id_, name=name) for id_, name in each.tables]
         email = emails.get(each.id) or each.email_outcome or "skipped"
         return Reservation.of(
@@ -231,6 +235,8 @@ def _list_items(
             cancelled_by=each.cancelled_by or UNSET,
             notifications=Notifications(email=email, sms="skipped") if own else UNSET,
             external_ref=(own and each.external_ref) or UNSET,
+            guest_access_url=access_url if own else UNSET,
+            claim_url=claim_url if own else UNSET,
             customer_email=each.customer_email if shows_contacts else UNSET,
             customer_phone=each.customer_phone if shows_contacts else UNSET,
         )
@@ -238,8 +244,17 @@ def _list_items(
     return [describe(each, *when) for each, when in zip(reservations, instants, strict=True)]
 
 
-def _read_one(reader: Reader, reservation_id: str, lineage: str) -> Reservation:
-    (item,) = _list_items(reader, [get_reservation(reader, reservation_id)], lineage)
+def _links_of(environment: Environment, *link: Any) -> tuple[str, str]:
+    """Return the `guestAccessUrl` and the `claimUrl` for a reservation's id and link generation."""
+    keyring, links = environment.keyring, environment.links
+    return links.access(keyring.access_token(*link)), links.claim(keyring.claim_token(*link))
+
+
+def _read_one(
+    reader: Reader, environment: Environment, reservation_id: str, lineage: str
+) -> Reservation:
+    found = get_reservation(reader, reservation_id)
+    (item,) = _list_items(reader, environment, [found], lineage)
     return item
 
 
@@ -247,14 +262,11 @@ def _read_changed(
     reader: Reader, environment: Environment, changed: Changed, lineage: str
 ) -> ChangedReservation:
     found = changed.reservation
-    keyring, links = environment.keyring, environment.links
     email = changed.email_id and find_email(reader, changed.email_id)
     sent = "skipped" if not email else "sent" if email.state in {"sent", "kept"} else "failed"
     return ChangedReservation.of(
-        _read_one(reader, found.id, lineage),
+        _read_one(reader, environment, found.id, lineage),
         service_reservation_id=found.id,
-        guest_access_url=links.access(keyring.access_token(found.id)),
-        claim_url=links.claim(keyring.claim_token(found.id)),
         notifications=Notifications(email=sent, sms="skipped"),
     )
 
@@ -278,13 +290,13 @@ async def _grant_and_notify(services: Services, key: ApiKey, booking: Booking) -
 
 def _creation_result(issued: model.Issued, environment: Environment) -> CreationResult:
     """Return the response to a booking and its replays (interface, section 2.7)."""
-    keyring, links = environment.keyring, environment.links
+    urls = _links_of(environment, issued.reservation_id, issued.link_generation)
     return CreationResult(
         service_reservation_id=issued.reservation_id,
         access_code=issued.access_code,
         status="confirmed",
-        guest_access_url=links.access(keyring.access_token(issued.reservation_id)),
-        claim_url=links.claim(keyring.claim_token(issued.reservation_id)),
+        guest_access_url=urls[0],
+        claim_url=urls[1],
         access_link_expires_at=format_instant(issued.link_expires_at),
         notifications=Notifications(email=issued.email_outcome or "failed", sms="skipped"),
     )

@@ -213,6 +213,8 @@ class Reservation(Answer):
     cancelled_by: CancelledBy | UnsetType = UNSET
     notifications: Notifications | UnsetType = UNSET
     external_ref: Reference | UnsetType = UNSET
+    guest_access_url: Uri | UnsetType = UNSET
+    claim_url: Uri | UnsetType = UNSET
     customer_email: str | UnsetType | None = UNSET
     customer_phone: str | UnsetType | None = UNSET
 
@@ -237,8 +239,6 @@ class CreationResult(Answer):
 
 class ChangedReservation(Reservation, kw_only=True):
     service_reservation_id: Uuid
-    guest_access_url: Uri
-    claim_url: Uri
 
 
 class Hold(Answer):

@@ -104,12 +104,13 @@ async function write(name, contents) {
   await rename(aside, target);
 }
 
-/** Delete files that an earlier build wrote and this one did not. */
+/** Delete files that an earlier build wrote and this one did not, but no packed clients. */
 async function removeOthers(kept) {
   const present = await readdir(out, { recursive: true, withFileTypes: true });
   for (const file of present.filter((entry) => entry.isFile())) {
     const path = join(file.parentPath, file.name);
-    if (!kept.has(relative(out, path))) await rm(path, { force: true });
+    const name = relative(out, path);
+    if (!kept.has(name) && !name.startsWith("clients/")) await rm(path, { force: true });
   }
 }
 

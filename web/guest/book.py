@@ -124,7 +124,7 @@ async def _redirect(
 ) -> web.Response:
     """Add the reservation to the browser's "my reservations" and redirect to its page."""
     environment = request[ENVIRONMENT]
-    token = environment.keyring.access_token(reservation.id)
+    token = environment.keyring.access_token(reservation.id, reservation.link_generation)
     response = see_other(f"{environment.prefix}/book/{token}?lang={language_of(request).code}")
     if device is not None:
         await environment.database.write(claim, reservation.id, device.hash)

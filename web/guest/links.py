@@ -29,7 +29,7 @@ from appliance.reservations.rows import (
     sum_payments,
 )
 from appliance.venue.model import Table, Venue, find_tonight, find_zone, get_venue
-from web.guest.responses import PARTNERS_LANGUAGE, DeadLink
+from web.guest.responses import PARTNERS_LANGUAGE, DeadLink, ReplacedLink
 from web.middleware import SECURE
 
 _LISTED_FOR = timedelta(days=60)  # how long past reservations stay in "my reservations"
@@ -94,18 +94,20 @@ async def open_link(request: web.Request, kind: Literal["access", "claim"]) -> O
     """Return the reservation for the token in the URL path, which must be of the given kind.
 
     The page then uses the language that the partner has set for the guest, if any. Raises DeadLink
-    if the token is invalid or the link has expired. Tokens contain a MAC, so forged tokens are
-    rejected without a database query.
+    if the token is invalid or the link has expired, and ReplacedLink if there is a newer one.
+    Tokens contain a MAC, so forged tokens are rejected without a database query.
     """
     environment, keyring = request[ENVIRONMENT], request[ENVIRONMENT].keyring
     token = request.match_info["token"]
     read = keyring.read_access_token if kind == "access" else keyring.read_claim_token
-    reservation_id = read(token)
-    if reservation_id is None:
+    link = read(token)
+    if link is None:
         raise DeadLink
-    opened = await environment.database.read(_open, environment, reservation_id)
+    opened = await environment.database.read(_open, environment, link[0])
     if opened is None or not opened.is_alive:
         raise DeadLink
+    if opened.reservation.link_generation != link[1]:
+        raise ReplacedLink
     if opened.reservation.source == "partner":
         request[PARTNERS_LANGUAGE] = opened.reservation.language
     return opened
@@ -158,7 +160,7 @@ def _open(
     guest_pass = None
     if reservation.holds:
         guest_pass = pass_text(reader, keyring, environment.name, reservation)
-    access_token = keyring.access_token(reservation_id)
+    access_token = keyring.access_token(reservation_id, reservation.link_generation)
     return OpenedLink(
         reservation=reservation,
         table=get_seat(reader, reservation),

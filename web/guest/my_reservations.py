@@ -179,8 +179,8 @@ async def no_reminders(request: web.Request) -> web.Response:
     checked, because the token authorises it.
     """
     environment, is_post = request[ENVIRONMENT], request.method == "POST"
-    reservation_id = environment.keyring.read_access_token(request.match_info["token"])
-    reservation = reservation_id and environment.database.peek(find_reservation, reservation_id)
+    link = environment.keyring.read_access_token(request.match_info["token"])
+    reservation = link and environment.database.peek(find_reservation, link[0])
     if not reservation:
         return dead_link(request)
     request[PARTNERS_LANGUAGE] = reservation.language
@@ -234,13 +234,12 @@ def _show_form(
     """
     reservation, typed = opened.reservation, correction or Correction()
     user, at, domain = (reservation.customer_email or "").partition("@")
-    digits = [c for c in reservation.customer_phone or "" if c.isdecimal()]
     fields = {
         "name": typed.name or reservation.customer_name or "",
         "email": typed.email or "",
         "phone": typed.phone or "",
         "email_hint": f"{user[:1]}…@{domain}" if at else "",
-        "phone_hint": f"… {''.join(digits[-2:])}" if digits else "",
+        "phone_hint": f"… {reservation.phone_end}" if reservation.phone_end else "",
         "language": typed.language or reservation.language or language_of(request).code,
     }
     kept_days = opened.venue.contact_days

@@ -120,6 +120,10 @@ class DeadLink(Exception):
     """
 
 
+class ReplacedLink(DeadLink):
+    """Raised if the venue has replaced the link by a new one."""
+
+
 def guest_page(handler: Handler) -> Handler:
     """Wrap a handler to limit POSTs, reject POSTs from other sites, and show error pages."""
 
@@ -131,8 +135,8 @@ def guest_page(handler: Handler) -> Handler:
                     return page(request, "guest/elsewhere.html", {}, status=403)
                 guest_limits_of(request).count_post(request)
             return await handler(request)
-        except DeadLink:
-            return dead_link(request)
+        except DeadLink as error:
+            return dead_link(request, is_replaced=isinstance(error, ReplacedLink))
         except RateLimited:
             venue = request[ENVIRONMENT].database.peek(get_venue)
             response = page(request, "guest/slow_down.html", {"venue": venue}, status=429)
@@ -184,15 +188,16 @@ _LANGUAGE = re.compile(r"[&?;]lang=([a-z]{2})")
 _PASTED_MAX = 500
 
 
-def dead_link(request: web.Request) -> web.Response:
-    """Return the page for expired, unknown and malformed links.
+def dead_link(request: web.Request, *, is_replaced: bool = False) -> web.Response:
+    """Return the page for expired, unknown, malformed and replaced links.
 
     Redirect to the right address if the requested one contains a genuine link.
     """
     location = _find_pasted(request)
     if location is not None:
         return respond({"Location": location}, status=302)
-    response = page(request, "guest/dead_link.html", {}, status=404)
+    venue = request[ENVIRONMENT].database.peek(get_venue) if is_replaced else None
+    response = page(request, "guest/dead_link.html", {"venue": venue}, status=404)
     response.headers[LINK_ENDS] = "0"
     return response
 

@@ -27,6 +27,7 @@ from appliance.email.smtp import send_trial
 from appliance.email.worker import resume_emails
 from appliance.http.request import ENVIRONMENT
 from appliance.http.security_headers import content_policy
+from appliance.jobs.nightly import ANSWER_DAYS, LOG_DAYS
 from appliance.reservations.email_queue import (
     SETTINGS_TROUBLE,
     Outcome,
@@ -34,7 +35,7 @@ from appliance.reservations.email_queue import (
     list_email_errors,
 )
 from appliance.staff.accounts import STEPS, hide_setup_steps, shows_setup_steps
-from appliance.staff.audit_log import record_audit
+from appliance.staff.audit_log import AUDIT_DAYS, record_audit
 from appliance.venue.model import find_zone, fingerprint, get_venue, list_slots, list_tables
 from appliance.venue.venue_file import UNFURNISHED
 from web.monitoring import EXAMINER, OUTSIDE
@@ -121,7 +122,15 @@ async def show_box(
         "tried": tried,
         "settings_trouble": SETTINGS_TROUBLE,
         "recipient": recipient,
-        "contact_days": (await live.read(get_venue)).contact_days,
+        "periods": [
+            (
+                _("Guests’ names, contact details and notes, after their evening"),
+                (await live.read(get_venue)).contact_days,
+            ),
+            (_("Webhook deliveries and their attempts"), LOG_DAYS),
+            (_("Partners’ responses"), ANSWER_DAYS),
+            (_("Security log"), AUDIT_DAYS),
+        ],
         "mail_seen": typed["seen"] if "host" in typed else _mark(box.settings, _MAIL),
         "steps": await steps_of(request),
         "all_steps": await steps_of(request, always=True),

@@ -1,16 +1,13 @@
-"""The pages `/portal/integrations/deliveries` and `…/replay`: webhook deliveries and replays."""
+"""The page `/portal/integrations/deliveries`: webhook deliveries and replays."""
 
 import hashlib
 from contextlib import suppress
-from dataclasses import astuple, replace
-from datetime import datetime, timedelta, tzinfo
-from urllib.parse import urlencode
+from dataclasses import replace
 
 from aiohttp import web
 
 from appliance.core.errors import (
     ApiError,
-    InvalidDate,
     InvalidWebhookUrl,
     NotFound,
     field_invalid,
@@ -18,17 +15,14 @@ from appliance.core.errors import (
 from appliance.database.connection import Reader
 from appliance.door.guest_pass import parse_access_code
 from appliance.http.request import ENVIRONMENT
-from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
 from appliance.reservations.request import parse_uuid
 from appliance.reservations.rows import find_by_access_code, find_reservation
-from appliance.venue.model import find_zone
 from appliance.webhooks.client import USER_AGENT
 from appliance.webhooks.deliveries import STATES
 from appliance.webhooks.delivery_log import (
     DeliveryFilter,
     DeliveryStory,
     Selection,
-    count_deliveries,
     get_delivery_story,
     get_listed_delivery,
     page_deliveries,
@@ -38,15 +32,12 @@ from appliance.webhooks.delivery_log import (
 from appliance.webhooks.endpoints import Endpoint, get_endpoint, list_endpoints
 from appliance.webhooks.payload import event_body, sample_body
 from appliance.webhooks.url_policy import parse_target_url
-from web.portal.forms import Form, number_parameter
+from web.portal.forms import Form
 from web.portal.guard import id_of
 from web.portal.integrations import integrations_page
 from web.portal.responses import REFUSED, see_other
 
-_WHICH = {"dead": ("dead",), "lost": ("dead", "cancelled"), "all": STATES}
-_FOREVER = 2**62
-_FIELDS = ("find", "endpoint", "state", "type", "from", "to")
-_PERIOD = ("endpoint", "which", "from", "until")
+_FIELDS = ("find", "endpoint", "state")
 _SOON_MS = 15_000
 
 
@@ -56,7 +47,7 @@ async def show_deliveries(request: web.Request) -> web.Response:
     asked = {name: form.text(name) for name in _FIELDS}
     chosen = DeliveryFilter(reservation_id="")  # which matches no delivery
     try:
-        chosen = _read_filter(form, database.peek(find_zone))
+        chosen = DeliveryFilter(_endpoint_id(form), form.one_of("state", ("", *STATES)) or None)
     except ApiError as refusal:
         request[REFUSED] = refusal  # shown at its field, with the filters as they were sent
     if asked["find"] and REFUSED not in request:
@@ -74,28 +65,10 @@ async def show_deliveries(request: web.Request) -> web.Response:
         "is_asked": bool(entered),
         "endpoints": await database.read(list_endpoints),
         "states": STATES,
-        "event_types": (*EVENT_TYPES, *EXTRA_TYPES),
         "older": found.older and here.update_query(before=found.older),
         "newest": before and here,
     }
     return integrations_page(request, "deliveries", values)
-
-
-def _read_filter(form: Form, zone: tzinfo) -> DeliveryFilter:
-    """Return the filter from the fields `endpoint`, `state`, `type`, `from` and `to`.
-
-    The day in `to` is included. Raises ValidationError or InvalidDate if a field is invalid.
-    """
-    since, until = _instant(form, "from", zone), _instant(form, "to", zone, days=1)
-    if since is not None and until is not None and until <= since:
-        raise field_invalid("to", "the last day must not be before the first.")
-    return DeliveryFilter(
-        endpoint_id=_endpoint_id(form),
-        state=form.one_of("state", ("", *STATES)) or None,
-        event_type=form.one_of("type", ("", *EVENT_TYPES, *EXTRA_TYPES)) or None,
-        since=since,
-        until=until,
-    )
 
 
 def _endpoint_id(form: Form) -> str | None:
@@ -103,24 +76,6 @@ def _endpoint_id(form: Form) -> str | None:
     if text and parse_uuid(text) is None:
         raise field_invalid("endpoint", "please give one of the list.")
     return parse_uuid(text)
-
-
-def _instant(
-    form: Form, name: str, zone: tzinfo, pattern: str = "%Y-%m-%d", days: int = 0
-) -> int | None:
-    """Return the date or time in the field `name`, plus `days` days, in ms since 1970.
-
-    The field has the format `pattern` and is in venue time. Returns None if it is empty. Raises
-    InvalidDate if it is invalid.
-    """
-    text = form.text(name)
-    if not text:
-        return None
-    try:
-        begins = datetime.strptime(text[:16], pattern).replace(tzinfo=zone) + timedelta(days=days)
-        return round(begins.timestamp() * 1000)
-    except (OverflowError, ValueError):
-        raise InvalidDate(field=name) from None
 
 
 def _find(reader: Reader, text: str) -> tuple[str | None, str | None]:
@@ -216,54 +171,7 @@ async def replay_one(request: web.Request, _form: Form) -> web.Response:
     return see_other(request, f"/integrations/deliveries/{delivery_id}", note)
 
 
-async def ask_replay(request: web.Request) -> web.Response:
-    """`GET …/replay`: show the form that selects deliveries to replay, and how many it selects.
-
-    `?replayed=` is the number of deliveries that were replayed when the form was last sent.
-    """
-    database, form = request[ENVIRONMENT].database, Form(request.query)
-    selection = None
-    try:
-        selection = _read_selection(form, database.peek(find_zone))
-    except ApiError as refusal:
-        request[REFUSED] = refusal
-    endpoints = await database.read(list_endpoints)
-    values: dict[str, object] = {
-        "asked": {name: form.text(name) for name in _PERIOD},
-        "selection": selection,
-        "endpoints": endpoints,
-        "endpoint": next((e for e in endpoints if e.id == form.text("endpoint")), None),
-        "count": selection and await database.read(count_deliveries, *astuple(selection)),
-        "replayed": number_parameter(request, "replayed"),
-    }
-    return integrations_page(request, "replay", values)
-
-
-async def replay_many(request: web.Request, form: Form) -> web.Response:
-    """`POST …/replay`: replay the selected deliveries.
-
-    Sending the same form again has no effect. The deliveries are replayed in batches, each in a
-    separate transaction.
-    """
-    database = request[ENVIRONMENT].database
-    selection = _read_selection(form, database.peek(find_zone))
-    if selection is None:
-        raise field_invalid("endpoint", "please give one of the list.")
-    replayed = await replay_selected(database, selection)
-    query = {"endpoint": selection.endpoint_id, "replayed": str(replayed)}
-    return see_other(request, f"/integrations/replay?{urlencode(query)}")
-
-
-def _read_selection(form: Form, zone: tzinfo) -> Selection | None:
-    """Return the deliveries selected with the fields `endpoint`, `which`, `from` and `until`.
-
-    Return None if no endpoint is chosen. The time `until` is exclusive. Raises ValidationError or
-    InvalidDate if a field is invalid.
-    """
-    endpoint_id, which = _endpoint_id(form), form.one_of("which", ("", *_WHICH)) or "dead"
-    first, last = (_instant(form, name, zone, "%Y-%m-%dT%H:%M") for name in ("from", "until"))
-    if first is not None and last is not None and last <= first:
-        raise field_invalid("until", "the end must be after the start.")
-    if endpoint_id is None:
-        return None
-    return Selection(endpoint_id, _WHICH[which], first or 0, _FOREVER if last is None else last)
+async def replay_dead(request: web.Request, _form: Form) -> web.Response:
+    """`POST …/endpoints/{id}/replay`: queue all deliveries again that were given up."""
+    await replay_selected(request[ENVIRONMENT].database, Selection(id_of(request)))
+    return see_other(request, f"/integrations/deliveries?endpoint={id_of(request)}", "replayed-all")

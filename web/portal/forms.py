@@ -1,18 +1,16 @@
-"""Read forms and query parameters. Process a form once, even if the browser sends it twice."""
+"""Read forms and query parameters."""
 
-import asyncio
 import re
 import unicodedata
-from collections import OrderedDict, defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields, replace
 from datetime import date, timedelta
 from string import hexdigits
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from aiohttp import web
 
-from appliance.clock import Clock
 from appliance.core.errors import (
     BodyTooLarge,
     Faults,
@@ -26,7 +24,6 @@ from appliance.core.errors import (
 from appliance.core.text import clean_line
 from appliance.http.request import read_body
 from appliance.venue.model import parse_date
-from web.portal.cookies import SESSION
 
 TEXT_MAX = 10_000
 _FIELD_MAX = 500
@@ -275,87 +272,3 @@ def _checked(value: str, name: str, longest: int) -> str:
             name, "please give text that can be read, without a replacement sign (�)."
         )
     return value
-
-
-_KEPT = 500
-_SECONDS = 120.0
-_Key = tuple[str, str]
-_Act = Callable[[], Awaitable[web.StreamResponse]]
-
-
-class Once:
-    """Stores each session's responses to recent forms, and new secrets until they are shown.
-
-    Entries are kept in memory only and expire after two minutes. This way, secrets never appear in
-    a URL, a file or a log.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._done: OrderedDict[_Key, asyncio.Future[web.StreamResponse]] = OrderedDict()
-        self._answers: OrderedDict[_Key, tuple[float, Any]] = OrderedDict()
-        self._secrets: OrderedDict[_Key, tuple[float, str]] = OrderedDict()
-
-    async def answer(
-        self, session_id: str, token: str, act: _Act, show: _Act
-    ) -> web.StreamResponse:
-        """Run `act()` once per form and return its response.
-
-        `token` identifies the form. If the form is sent again, returns the stored response, or the
-        response of `show()` if the stored response has expired. If the form was rejected with an
-        error, `act()` runs again.
-        """
-        key = (session_id, token)
-        if key not in self._done:
-            return await self._do(key, act)
-        await asyncio.wait({self._done[key]})
-        if key not in self._done:  # the first attempt was rejected, so process this one
-            return await self.answer(session_id, token, act, show)
-        self._drop_expired()
-        if key in self._answers:
-            status, headers, body = self._answers[key][1]
-            return web.Response(status=status, headers=headers, body=body)
-        return await show()
-
-    def put_secret(self, request: web.Request, subject: str, secret: str) -> None:
-        """Store a secret for `take_secret`. `subject` is the id of the key or endpoint."""
-        self._secrets[request[SESSION].id, subject] = (self._clock.monotonic() + _SECONDS, secret)
-        if len(self._secrets) > _KEPT:
-            self._secrets.popitem(last=False)
-
-    def take_secret(self, request: web.Request, subject: str) -> str | None:
-        """Delete this session's secret for `subject` and return it.
-
-        Returns None if there is none or it has expired.
-        """
-        self._drop_expired()
-        found = self._secrets.pop((request[SESSION].id, subject), None)
-        return None if found is None else found[1]
-
-    async def _do(self, key: _Key, act: _Act) -> web.StreamResponse:
-        self._drop_expired()
-        running = self._done[key] = asyncio.ensure_future(act())
-        if len(self._done) > _KEPT:
-            oldest, _ = self._done.popitem(last=False)
-            self._answers.pop(oldest, None)
-        try:
-            response = await running
-        except BaseException:
-            self._done.pop(key, None)
-            raise
-        if response.status >= 400 or not isinstance(response, web.Response):
-            self._done.pop(key, None)
-        else:
-            body = response.body if isinstance(response.body, bytes) else b""
-            stored = (response.status, dict(response.headers), body)
-            self._answers[key] = (self._clock.monotonic() + _SECONDS, stored)
-        return response
-
-    def _drop_expired(self) -> None:
-        now = self._clock.monotonic()
-        for values in (self._answers, self._secrets):
-            for key in [key for key, (until, _) in values.items() if until < now]:
-                del values[key]
-
-
-ONCE: web.AppKey[Once] = web.AppKey("once", Once)

@@ -5,7 +5,7 @@ import os
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cached_property, partial, wraps
+from functools import cached_property, wraps
 from itertools import combinations
 from typing import Any, TypeVar
 from urllib.parse import urlencode, urlsplit
@@ -31,7 +31,7 @@ from appliance.staff.sign_in import (
 from web.guest.responses import page
 from web.middleware import SECURE, SERVICES, Services
 from web.portal.cookies import LIVE, SESSION, device_secret, session_secret
-from web.portal.forms import FORM, ONCE, Form, read_form
+from web.portal.forms import FORM, Form, read_form
 from web.portal.navigation import SAFE, FormHandler, Handler, PortalRoute, nearest_page
 from web.portal.responses import REFUSED, Declined, language_of, problem_page, see_other
 
@@ -70,22 +70,10 @@ def guarded(route: PortalRoute, services: Services, live: Environment) -> Handle
 
 
 async def _handle_form(request: web.Request, route: PortalRoute) -> web.StreamResponse:
-    """Read the form and run the route's handler. If it fails, show the form's page with the error.
-
-    A form with a token in its hidden field `once` is processed only once, even if it is sent
-    repeatedly.
-    """
+    """Read the form and run the handler. If it fails, show the form's page with the error."""
     form = request[FORM] = await read_form(request, takes_files=route.takes_files)
-    token, act = form.text("once", 64), partial(route.handler, request, form)
-
-    async def show() -> web.StreamResponse:
-        return see_other(request, nearest_page(request).partition("/portal")[2])
-
     try:
-        if not token:
-            return await act()
-        form_id = f"{request.path} {token}"
-        return await request.app[ONCE].answer(request[SESSION].id, form_id, act, show)
+        return await route.handler(request, form)
     except StaffRoleMissing:
         raise
     except (ApiError, Declined) as refusal:
@@ -166,21 +154,28 @@ async def _record_use(live: Environment, session: Session) -> None:
 
 def _redirect_to_sign_in(request: web.Request) -> web.StreamResponse:
     """Redirect to the sign-in page, with the requested page in `?next=`."""
-    query = {"next": str(request.rel_url.without_query_params("part"))}
-    if request.method not in SAFE:
-        query = {"next": _page_of_form(request)}
-        if nearest_page(request) != "/portal":  # to sign out and to choose a language saves nothing
-            query["note"] = "not-saved"
+    query = {"next": _shown_page(request)}
+    if request.method not in SAFE and nearest_page(request) != "/portal":
+        query["note"] = "not-saved"  # to sign out and to choose a language saves nothing
     target = f"/portal/sign-in?{urlencode(query, safe='/?')}"
     if "HX-Request" in request.headers:  # redirect the whole page, not just the updated part
         return web.Response(status=401, headers={"HX-Redirect": target})
     return web.Response(status=303, headers={"Location": target})
 
 
-def _page_of_form(request: web.Request) -> str:
-    """Return the page that contains the sent form, with its query if a script names the page."""
-    page = nearest_page(request)
+def _shown_page(request: web.Request) -> str:
+    """Return the page to show after sign-in, with its query.
+
+    For a part of a page and for a form, this is the page that contains it, if a script names that
+    page. Otherwise, it is the nearest page above the form.
+    """
     shown = urlsplit(request.headers.get("HX-Current-URL", ""))
+    page = nearest_page(request)
+    is_part = "HX-Request" in request.headers and request.method in SAFE
+    if is_part and shown.path.startswith("/portal/"):
+        return f"{shown.path}?{shown.query}" if shown.query else shown.path
+    if request.method in SAFE:
+        return str(request.rel_url.without_query_params("part"))
     return f"{page}?{shown.query}" if shown.path == page and shown.query else page
 
 

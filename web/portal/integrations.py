@@ -1,6 +1,7 @@
 """The page `/portal/integrations`: API keys and webhook endpoints (interface, section 2.8)."""
 
 import hashlib
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -11,14 +12,13 @@ from appliance.api_keys import (
     SCOPES,
     ApiKey,
     IssuedKey,
-    KeyUse,
     find_key,
     issue_key,
-    list_key_use,
     list_keys,
     revoke_key,
     rotate_key,
 )
+from appliance.clock import Clock
 from appliance.core.errors import ChangedMeanwhile, EndpointIsInactive, NotFound, field_invalid
 from appliance.core.tokens import EnvironmentName
 from appliance.database.connection import Reader, Transaction
@@ -37,7 +37,6 @@ from appliance.webhooks.endpoints import (
     list_endpoints,
     parse_ca,
     parse_event_types,
-    parse_pin,
     register_with_room,
     restrict_references,
     revoke_old_secret,
@@ -46,7 +45,8 @@ from appliance.webhooks.endpoints import (
     trust_receiver,
 )
 from web.middleware import SERVICES
-from web.portal.forms import FORM, ONCE, Form
+from web.portal.cookies import SESSION
+from web.portal.forms import FORM, Form
 from web.portal.guard import id_of, runs, write_as_staff
 from web.portal.responses import REFUSED, portal_page, see_other
 
@@ -54,9 +54,39 @@ _KEY_NAME_MAX = 80
 _URL_MAX = 4000
 _CA_MAX = 60_000
 _LATEST = 5
+_SECRET_SECONDS, _SECRETS_MAX = 120.0, 500
 _EVENT_TYPES = (*EVENT_TYPES, *EXTRA_TYPES)
 
 T = TypeVar("T")
+
+
+class Secrets:
+    """Keeps each session's new secrets for two minutes, until they are shown, in memory only.
+
+    This way, secrets never appear in a URL, a file or a log.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._secrets: OrderedDict[tuple[str, str], tuple[float, str]] = OrderedDict()
+
+    def put_secret(self, request: web.Request, subject: str, secret: str) -> None:
+        """Store a secret for `take_secret`. `subject` is the id of the key or endpoint."""
+        until = self._clock.monotonic() + _SECRET_SECONDS
+        self._secrets[request[SESSION].id, subject] = (until, secret)
+        if len(self._secrets) > _SECRETS_MAX:
+            self._secrets.popitem(last=False)
+
+    def take_secret(self, request: web.Request, subject: str) -> str | None:
+        """Delete this session's secret for `subject` and return it.
+
+        Returns None if there is none or it has expired.
+        """
+        until, secret = self._secrets.pop((request[SESSION].id, subject), (0.0, ""))
+        return secret if until >= self._clock.monotonic() else None
+
+
+SECRETS = web.AppKey("secrets", Secrets)
 
 
 def integrations_page(
@@ -83,10 +113,10 @@ async def show_overview(request: web.Request) -> web.Response:
     """
     database = request[ENVIRONMENT].database
     keys, endpoints, mismatches = await database.read(_read_overview)
-    used, now = [(key, _counted(request, key, use)) for key, use in keys], database.clock.now()
+    now = database.clock.now()
     values: dict[str, object] = {
-        "keys": [row for row in used if not row[0].is_revoked(now)],
-        "revoked_keys": [row for row in used if row[0].is_revoked(now)],
+        "keys": [key for key in keys if not key.is_revoked(now)],
+        "revoked_keys": [key for key in keys if key.is_revoked(now)],
         "endpoints": [row for row in endpoints if row[2] != "inactive"],
         "inactive_endpoints": [row for row in endpoints if row[2] == "inactive"],
         "mismatches": mismatches,
@@ -95,20 +125,16 @@ async def show_overview(request: web.Request) -> web.Response:
     return integrations_page(request, "overview", values)
 
 
-def _read_overview(
-    reader: Reader,
-) -> tuple[list[tuple[ApiKey, KeyUse]], list[tuple[Any, ...]], int]:
-    """Return (key, use) pairs, (endpoint, queue, health) triples, and the number of mismatches.
+def _read_overview(reader: Reader) -> tuple[list[ApiKey], list[tuple[Any, ...]], int]:
+    """Return the keys, (endpoint, queue, health) triples, and the number of mismatches.
 
     A mismatch is an idempotency key that was reused with a different body.
     """
-    uses = list_key_use(reader)
-    keys = [(key, uses.get(key.id, KeyUse())) for key in list_keys(reader)]
     endpoints = [
         (endpoint, read_queue(reader, endpoint.id), _health_of(endpoint))
         for endpoint in list_endpoints(reader)
     ]
-    return keys, endpoints, len(list_mismatches(reader))
+    return list_keys(reader), endpoints, len(list_mismatches(reader))
 
 
 def _health_of(endpoint: Endpoint) -> str:
@@ -167,10 +193,7 @@ async def show_key(request: web.Request) -> web.Response:
     """
     key_id = id_of(request)
     values = await request[ENVIRONMENT].database.read(_read_key, key_id)
-    values |= {
-        "use": _counted(request, values["key"], values["use"]),
-        "secret": request.app[ONCE].take_secret(request, key_id),
-    }
+    values["secret"] = request.app[SECRETS].take_secret(request, key_id)
     return integrations_page(request, "key", values)
 
 
@@ -181,7 +204,6 @@ def _read_key(reader: Reader, key_id: str) -> dict[str, Any]:
     line = [other for other in list_keys(reader) if other.lineage == key.lineage]
     return {
         "key": key,
-        "use": list_key_use(reader).get(key_id, KeyUse()),
         "line": line,
         "seen": fingerprint([other.id for other in line]),
         "mismatches": sum(m.lineage == key.lineage for m in list_mismatches(reader)),
@@ -224,7 +246,7 @@ def _show_once(request: web.Request, path: str, subject: str, secret: str) -> we
 
     `subject` is the id of the secret's key or endpoint.
     """
-    request.app[ONCE].put_secret(request, subject, secret)
+    request.app[SECRETS].put_secret(request, subject, secret)
     return see_other(request, f"/integrations/{path}")
 
 
@@ -244,12 +266,6 @@ def _scopes(form: Form) -> tuple[str, ...]:
     if not chosen:
         raise field_invalid("scope", "please give at least one right.")
     return chosen
-
-
-def _counted(request: web.Request, key: ApiKey, use: KeyUse) -> KeyUse:
-    """Return `use` plus the calls counted in memory but not yet written to the database."""
-    more = request[SERVICES].gate.unwritten(key.id)
-    return KeyUse(use.today + more, use.week + more)
 
 
 async def new_endpoint(request: web.Request) -> web.Response:
@@ -291,17 +307,15 @@ async def show_endpoint(request: web.Request) -> web.Response:
     values = await request[ENVIRONMENT].database.read(_read_endpoint, endpoint_id)
     typed = request[FORM].typed() if REFUSED in request else {}
     values |= {
-        "secret": request.app[ONCE].take_secret(request, endpoint_id),
-        "typed": typed if "which" in typed else None,
-        "which": typed.get("which") or values["which"],
+        "secret": request.app[SECRETS].take_secret(request, endpoint_id),
+        "ca": typed.get("ca", values["endpoint"].ca or ""),
     }
     return integrations_page(request, "endpoint", values)
 
 
-def _read_endpoint(reader: Reader, endpoint_id: str) -> dict[str, object]:
+def _read_endpoint(reader: Reader, endpoint_id: str) -> dict[str, Any]:
     endpoint = get_endpoint(reader, endpoint_id)
     latest = page_deliveries(reader, DeliveryFilter(endpoint_id), size=_LATEST)
-    trust = "ca" if endpoint.ca else "system"
     return {
         "endpoint": endpoint,
         "line": [key for key in list_keys(reader) if key.lineage == endpoint.lineage],
@@ -312,7 +326,6 @@ def _read_endpoint(reader: Reader, endpoint_id: str) -> dict[str, object]:
         "skew_most": SKEW_WARNING_S,
         "seen": _fingerprint(endpoint),
         "old_signs": (endpoint.previous_secret_expires_at or 0) > reader.now,
-        "which": "pin" if endpoint.pin else trust,
     }
 
 
@@ -383,12 +396,11 @@ def _fingerprint(endpoint: Endpoint) -> str:
 async def trust_one(request: web.Request, form: Form) -> web.Response:
     """`POST …/trust`: choose how an endpoint's TLS certificate is verified.
 
-    It is checked against the system's authorities, an uploaded authority or a fingerprint.
+    It is checked against the given authority or, if there is none, against the system's.
     """
-    which = form.one_of("which", ("system", "ca", "pin"))
-    ca = parse_ca(form.lines("ca", _CA_MAX)) if which == "ca" else None
-    pin = parse_pin(form.text("pin")) if which == "pin" else None
-    await request[ENVIRONMENT].database.write(trust_receiver, id_of(request), ca=ca, pin=pin)
+    text = form.lines("ca", _CA_MAX)
+    ca = parse_ca(text) if text else None
+    await request[ENVIRONMENT].database.write(trust_receiver, id_of(request), ca)
     return _to_endpoint(request, "saved")
 
 

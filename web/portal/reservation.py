@@ -137,7 +137,7 @@ def _read_changes(request: web.Request) -> tuple[dict[str, str], list[str]]:
 def _offer_pass(request: web.Request, reservation: Reservation, venue: Venue) -> dict[str, Any]:
     """Return how the guest can be given the pass: its link, its picture and WhatsApp messages."""
     environment = request[ENVIRONMENT]
-    token = environment.keyring.access_token(reservation.id)
+    token = environment.keyring.access_token(reservation.id, reservation.link_generation)
     link = environment.links.access(token)
     language = request.config_dict[LANGUAGES].get(reservation.language or "fr")
     message = language.plain(
@@ -151,7 +151,8 @@ def _offer_pass(request: web.Request, reservation: Reservation, venue: Venue) ->
         "picture": f"{environment.prefix}/access/{token}/pass.png",
         "messages": [f"https://wa.me/{number}?text={text}" for number in numbers or [""]],
         # After a contact was added, the pass is offered again.
-        "is_offered": request.method == "POST" and request.path.endswith(("/amend", "/send-pass")),
+        "is_offered": request.method == "POST"
+        and request.path.endswith(("/amend", "/send-pass", "/new-code")),
     }
 
 
@@ -301,9 +302,9 @@ async def send_pass_to(request: web.Request, form: Form) -> None:
 
 
 @_form
-async def new_code(request: web.Request, _: Form) -> None:
-    """`POST …/new-code`: issue a new guest pass and invalidate the old pass."""
-    await _run_action(request, reissue_pass)
+async def new_code(request: web.Request, form: Form) -> None:
+    """`POST …/new-code`: replace pass, links and access code, which stays with `keep_code`."""
+    await _run_action(request, reissue_pass, keep_code=form.checked("keep_code"))
 
 
 @_form

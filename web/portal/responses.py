@@ -62,7 +62,6 @@ def page_values(request: web.Request) -> dict[str, object]:
         "typed": request[FORM].typed() if REFUSED in request and FORM in request else {},
         "as_date": date.fromisoformat,
         "in_words": moment_formatter(request),
-        "once_token": environment.database.tokens.new_link_secret(),
     }
     refusal = request.get(REFUSED)
     if refusal is not None:

@@ -98,8 +98,7 @@ _ROUTES: tuple[PortalRoute, ...] = (
     _get(f"{_ROOM}/deliveries", "manager", deliveries.show_deliveries),
     _get(_DELIVERY, "manager", deliveries.show_delivery),
     _post(f"{_DELIVERY}/replay", "manager", deliveries.replay_one),
-    _get(f"{_ROOM}/replay", "manager", deliveries.ask_replay),
-    _post(f"{_ROOM}/replay", "manager", deliveries.replay_many),
+    _post(f"{_ENDPOINT}/replay", "manager", deliveries.replay_dead),
     _get_live("/portal/venue", "manager", venue.show_tables),
     _post_live(
         "/portal/venue/preview", "manager", venue.preview, takes_files=True, page=venue.show_list

@@ -9,7 +9,7 @@ from appliance.database.connection import Reader
 from appliance.environment import public_base, staff_base, trust_page
 from appliance.reservations.rows import staff_names
 from appliance.staff.accounts import Invitation, change_role, create_staff, invite_again
-from appliance.staff.audit_log import list_audit_entries
+from appliance.staff.audit_log import AUDIT_DAYS, list_audit_entries
 from appliance.staff.model import ROLES, find_staff, list_locked, list_open_invitations, list_staff
 from appliance.staff.sign_in import FREE_TRIES, count_sessions
 from appliance.staff.two_factor import list_two_factor, remove_two_factor
@@ -42,7 +42,7 @@ async def show_log(request: web.Request) -> web.Response:
     values = {
         **await database.read(read),
         "of_test": of_test,
-        "days": box.settings.retention.security_days,
+        "days": AUDIT_DAYS,
     }
     return portal_page(request, "portal/people/log.html", values)
 

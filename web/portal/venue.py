@@ -4,7 +4,6 @@ If a change affects future reservations, the page lists them and asks for confir
 environment always has the live venue's tables, slots, closing days and rules.
 """
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -18,14 +17,13 @@ from appliance.core.encodings import ENCODINGS, decode_file
 from appliance.core.errors import (
     ChangedMeanwhile,
     InvalidDate,
-    InvalidJson,
     NotFound,
     field_invalid,
 )
 from appliance.core.i18n import mark as _
 from appliance.core.text import fold
 from appliance.database.connection import Reader
-from appliance.http.request import ENVIRONMENT, parse_object
+from appliance.http.request import ENVIRONMENT
 from appliance.reservations.request import parse_uuid
 from appliance.venue.edit import (
     add_slot,
@@ -88,7 +86,6 @@ _RULES = {
     "contact_days": _("Keep names, contact details and notes (days after the evening)"),
 }
 _PAIR_MAX = 1000
-_PAIRS_MAX = 50
 
 T = TypeVar("T")
 
@@ -287,11 +284,6 @@ async def show_rules(request: web.Request) -> web.Response:
         ],
         "modes": MODES,
         "policies": policies,
-        "others": "\n".join(
-            f"{name}: {_write_value(value)}"
-            for name, value in policies.items()
-            if name not in _KNOWN
-        ),
         "steps": await steps_of(request),
     }
     return portal_page(request, "portal/venue/rules.html", values)
@@ -307,7 +299,10 @@ async def save_rules(request: web.Request, form: Form) -> web.Response:
 
 
 async def save_policies(request: web.Request, form: Form) -> web.Response:
-    """`POST …/policies`: save the policies. Empty fields are not stored."""
+    """`POST …/policies`: save the policies. Empty fields are not stored.
+
+    Policies of other names, which come from a venue file, are kept.
+    """
     venue, seen = request[ENVIRONMENT].database.peek(get_venue), form.text("seen", 64)
     if fingerprint(venue) != seen:
         raise ChangedMeanwhile
@@ -315,7 +310,8 @@ async def save_policies(request: web.Request, form: Form) -> web.Response:
         name: form.lines(name, _PAIR_MAX) for name in _TEXTS if form.lines(name, _PAIR_MAX)
     }
     policies |= {name: form.integer(name, *_NUMBERS[name]) for name in _NUMBERS if form.text(name)}
-    edited = replace(venue, policies={**policies, **_read_others(form)} or None)
+    others = {k: value for k, value in (venue.policies or {}).items() if k not in _KNOWN}
+    edited = replace(venue, policies={**policies, **others} or None)
     await _write(request, edit_venue, seen, edited)
     return see_other(request, "/venue/rules", "saved")
 
@@ -344,7 +340,7 @@ async def _save_or_ask(
         return see_other(request, back, "saved")
     values = {
         "clashes": clashes,
-        "sent": [(name, value) for name, value in form.pairs() if name not in {"accepted", "once"}],
+        "sent": [(name, value) for name, value in form.pairs() if name != "accepted"],
         "mark": clash_mark(clashes),
         "back": back,
         "action": request.path,
@@ -383,38 +379,6 @@ def _days(request: web.Request) -> dict[str, object]:
 def _slot(form: Form) -> Slot:
     start, end = form.text("start"), form.text("end")
     return Slot("", form.text("name") or start, start, end, days_of_week=form.days())
-
-
-def _read_others(form: Form) -> dict[str, Any]:
-    """Return the policies in the field `others`, whose lines have the form `name: value`.
-
-    Raises ValidationError if a line is invalid or there are too many.
-    """
-    found: dict[str, Any] = {}
-    for line in filter(str.strip, form.lines("others").split("\n")):
-        name, _, text = (part.strip() for part in line.partition(":"))
-        if not name or not text or name in {*found, *_KNOWN}:
-            raise field_invalid("others", "please give “name: value” on each line.")
-        found[name] = _read_value(text)
-    if len(found) > _PAIRS_MAX:
-        raise field_invalid("others", "please give at most {most} lines.", most=_PAIRS_MAX)
-    return found
-
-
-def _read_value(text: str) -> Any:
-    """Parse `text` as JSON. Return `text` itself if it is not JSON or is null."""
-    try:
-        members = parse_object(f'{{"value": {text}}}'.encode())
-    except InvalidJson:
-        return text
-    return text if members.keys() != {"value"} or members["value"] is None else members["value"]
-
-
-def _write_value(value: object) -> str:
-    """Return `value` as one line of text, which `_read_value` converts back to `value`."""
-    if isinstance(value, str) and "\n" not in value and _read_value(value) == value:
-        return value
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _read_tables(reader: Reader) -> dict[str, Any]:

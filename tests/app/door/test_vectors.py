@@ -195,3 +195,11 @@ export async function judge({ publicKey, base }) {
 def test_the_app_decides_offline_by_the_vectors_of_the_bridge():
     told = run(DECIDING, {"publicKey": VECTORS["publicKey"], "base": OFFLINE})
     assert told == [[v["note"], v["result"], v["colour"]] for v in OFFLINE["vectors"]]
+
+
+def test_the_app_finds_a_family_name_offline_that_it_does_not_show():
+    listed = OFFLINE["listed"] | {"searchedName": "Sara Alami"}
+    vectors = [{"note": name, "text": name} for name in ("alami", "Bennis")]
+    base = OFFLINE | {"listed": listed, "vectors": vectors}
+    told = run(DECIDING, {"publicKey": VECTORS["publicKey"], "base": base})
+    assert [result for _, result, _ in told] == ["ambiguous", "needs_box"]

@@ -46,12 +46,12 @@ class GuestWorld:
 
     def access(self, reservation_id: str) -> str:
         """Return the path of its access page."""
-        token = self.environment.keyring.access_token(reservation_id)
+        token = self.environment.keyring.access_token(reservation_id, 0)
         return f"{self.environment.prefix}/access/{token}"
 
     def claim(self, reservation_id: str) -> str:
         """Return the path of its claim page."""
-        token = self.environment.keyring.claim_token(reservation_id)
+        token = self.environment.keyring.claim_token(reservation_id, 0)
         return f"{self.environment.prefix}/claim-guest/{token}"
 
 

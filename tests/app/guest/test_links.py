@@ -17,12 +17,12 @@ from web.guest.access import access_page
 async def dead_links(world) -> list[str]:
     """Return tokens that are wrong in every way, and an expired one."""
     keyring, reservation = world.environment.keyring, await world.reserve(date="2026-11-20")
-    good = keyring.access_token(reservation)
+    good = keyring.access_token(reservation, 0)
     raw = base64.urlsafe_b64decode(good)
     return [
         good,  # expired: it is past noon of the day after the evening
-        keyring.access_token("0192f0c1-0000-7000-8000-00000000dead"),
-        keyring.claim_token(reservation),
+        keyring.access_token("0192f0c1-0000-7000-8000-00000000dead", 0),
+        keyring.claim_token(reservation, 0),
         good[:-1],
         good + "A",
         base64.urlsafe_b64encode(raw[:-1] + bytes([raw[-1] ^ 1])).decode(),
@@ -85,7 +85,7 @@ async def test_a_pasted_link_keeps_its_language_and_query(world, guest):
 
 async def test_a_pasted_link_that_is_no_address_of_ours_is_opened_too(running):
     reservation = await seat(running)
-    path = f"/access/{running.live.keyring.access_token(reservation.id)}"
+    path = f"/access/{running.live.keyring.access_token(reservation.id, 0)}"
     for wrong in (f"/{path}", f"///{path}/", f"{path}%0A", path.replace("access", "Access")):
         url = URL(f"{running.client.make_url('')}".rstrip("/") + wrong, encoded=True)
         async with running.client.session.get(
@@ -96,7 +96,7 @@ async def test_a_pasted_link_that_is_no_address_of_ours_is_opened_too(running):
 
 async def test_a_link_of_the_other_environment_opens_nothing(worlds, guest):
     live, test = worlds
-    token = test.environment.keyring.access_token(await live.reserve())
+    token = test.environment.keyring.access_token(await live.reserve(), 0)
     assert (await guest.get(f"/access/{token}")).status == 404
     assert (await guest.get(f"/test/access/{token}")).status == 404
 
@@ -117,7 +117,7 @@ async def test_no_guess_takes_visibly_longer_than_another(world):
 
     Measures processor time, because wall-clock time also depends on other processes.
     """
-    good = world.environment.keyring.access_token(await world.reserve())
+    good = world.environment.keyring.access_token(await world.reserve(), 0)
     near = [good[:-1] + c for c in "AQgw" if c != good[-1]]
     kinds = {
         "noise": lambda n: f"guess-{n}",

@@ -195,7 +195,7 @@ async def test_forgetting_empties_the_list_and_changes_no_reservation(world, gue
 
 
 async def test_an_access_link_is_no_claim_link(world, guest):
-    token = world.environment.keyring.access_token(await world.reserve())
+    token = world.environment.keyring.access_token(await world.reserve(), 0)
     assert (await guest.get(f"/claim-guest/{token}")).status == 404
     for path in ("", "/cancel"):
         assert (await guest.post(f"/claim-guest/{token}{path}")).status == 404
@@ -209,7 +209,7 @@ async def link(running):
     environment = running.live
     booking = a_booking(customer_email=EMAIL, language="ar")
     reservation = await environment.database.write(enter_by_staff, booking, actor="staff:1")
-    return f"/no-reminders/{environment.keyring.access_token(reservation.id)}"
+    return f"/no-reminders/{environment.keyring.access_token(reservation.id, 0)}"
 
 
 def stopped(running):

@@ -1,23 +1,15 @@
 """The job that obtains a public certificate, and the box's answer to HTTP-01."""
 
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
 
-from appliance.commands.console import Console
-from appliance.commands.init import found_unfurnished_box
-from appliance.core.data_directory import DataDirectory
 from appliance.core.settings import AcmeSettings, ServerSettings, Settings
-from appliance.core.tokens import Tokens
 from appliance.scheduler import Scheduler
 from appliance.tls.acme import Acme, read_state
 from appliance.tls.authority import Names
-from appliance.tls.certificates import CHALLENGE_PATH, AcmeError, Certificates
-from tests.application import application_of
+from appliance.tls.certificates import AcmeError, Certificates
 from tests.clocks import doubt
-from tests.conftest import opened_box
 from tests.unit.jobs.keeping import Timer
 
 NAME = "box.example"
@@ -99,22 +91,3 @@ async def test_an_attempt_that_cannot_be_recorded_is_not_made(
 
     async with looked_after(certificates, box):
         assert orders == []
-
-
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
-async def test_a_token_is_answered_over_plain_http_before_the_box_has_an_owner_and_no_other(
-    tmp_path, certificates, clock, method
-):
-    found_unfurnished_box(DataDirectory(tmp_path), Console(clock, Tokens(), {}))
-    certificates.challenges.files["token-1"] = "token-1.thumbprint"
-    async with opened_box(tmp_path, clock, replace(SETTINGS, acme=AcmeSettings())) as box:
-        app = application_of(box, certificates)
-        async with TestClient(TestServer(app)) as client:
-            for token, status in (("token-1", 200), ("token-2", 404)):
-                path, headers = f"{CHALLENGE_PATH}{token}", {"Host": NAME}
-                async with client.request(method, path, headers=headers) as response:
-                    assert response.status == status
-                    if (method, status) == ("GET", 200):
-                        assert await response.text() == "token-1.thumbprint"
-            async with client.get("/v1/venue", headers={"Host": NAME}) as response:
-                assert response.status == 503

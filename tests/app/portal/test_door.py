@@ -32,20 +32,6 @@ async def test_the_code_that_is_shown_pairs_a_phone_and_the_page_notices(running
     assert "hx-trigger" not in after
 
 
-async def test_a_reload_shows_the_same_pairing_code_and_later_the_terminals(running, manager):
-    _, door, _ = await manager.get("/portal/door")
-    fields = door.partition('action="/portal/door/pair"')[2].partition("</form>")[0]
-    once = re.search(r'name="once" value="([^"]+)"', fields)
-    form = {"name": "Porte 2", "role": "scan"} | ({"once": once[1]} if once else {})
-    _, page, _ = await manager.post("/portal/door/pair", form)
-
-    assert (await manager.post("/portal/door/pair", form))[1] == page
-    running.clock.advance(121)
-    status, _, headers = await manager.post("/portal/door/pair", form)
-
-    assert (status, headers["Location"]) == (303, "/portal/door")
-
-
 async def test_a_token_is_shown_once_and_opens_the_door(running, manager):
     status, page, headers = await manager.post(
         "/portal/door/issue", {"name": "Tourniquet", "role": "scan"}

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
+from appliance.tls.authority import Names, make_authority, to_pem
 from appliance.webhooks.endpoints import get_endpoint, list_endpoints
 from tests.app.portal.integrations import ROOM, SECRET, a_form, eventually, has, register, send_test
 from tests.app.portal.people import a_person
@@ -95,17 +96,19 @@ async def test_a_deactivated_endpoint_receives_nothing(running, receiver, manage
     assert request.reservation["slot"] == "22:00"
 
 
-@pytest.mark.parametrize(("which", "text"), [("ca", "-----BEGIN <x>"), ("pin", "12:34")])
-async def test_a_pin_is_trusted_and_a_refused_one_stays_in_its_field(manager, which, text):
+async def test_an_authority_is_trusted_and_a_refused_one_stays_in_its_field(manager):
     page, _ = await register(manager, "https://127.0.0.1:9443/")
+    authority = make_authority("Riad", Names(("localhost",), ()), 0)
+    pem = to_pem(authority.key, [authority.certificate]).decode()
 
-    status, refused, _ = await manager.post(f"{page}/trust", {"which": which, which: text})
-    await manager.post(f"{page}/trust", {"which": "pin", "pin": "ab" * 32})
+    status, refused, _ = await manager.post(f"{page}/trust", {"ca": "-----BEGIN <x>"})
+    await manager.post(f"{page}/trust", {"ca": pem})
 
     assert status == 400
-    assert f'value="{which}" checked' in refused
-    assert html.escape(text) in refused
-    assert "ab" * 32 in (await manager.get(page))[1]
+    assert html.escape("-----BEGIN <x>") in refused
+    shown = (await manager.get(page))[1]
+    assert pem.partition("-----BEGIN CERTIFICATE-----")[2].strip() in shown
+    assert "PRIVATE" not in shown
 
 
 async def an_endpoint_of_a_partner(running: Running) -> str:

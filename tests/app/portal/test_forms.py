@@ -1,6 +1,5 @@
-"""The portal's forms: errors in place, repeated submissions, and the links of the next page."""
+"""The portal's forms: errors in place, and the links of the next page."""
 
-import asyncio
 import html
 import re
 from urllib.parse import unquote
@@ -8,7 +7,7 @@ from urllib.parse import unquote
 import pytest
 
 from tests.app.portal.people import a_person, keeps_settings
-from tests.app.portal.seating import rows, value_of
+from tests.app.portal.seating import value_of
 from tests.app.test_principals import a_path
 from tests.builders import TONIGHT, table_id
 from web.portal.routes import PORTAL_ROUTES
@@ -18,7 +17,8 @@ MAIL = {"host": "smtp.riad.example", "port": "587", "security": "starttls", "use
         "password": "a secret of ours", "sender": "riad@riad.example"}  # fmt: skip
 SLOT = {"name": "Late", "start": "22:00", "end": "23:30", "days": "1"}
 VENUE = {"name": "Dar Zitoun", "slug": "dar-zitoun", "time_zone": "Africa/Casablanca",
-         "currency": "MAD", "reservation_mode": "prepaid", "status": "active",
+         "currency": "MAD", "names_at_door": "initial",
+         "reservation_mode": "prepaid", "status": "active",
          "request_expiry_hours": "24", "evening_ends_at": "06:00", "cancel_hours": "2",
          "reminder_hours": "24", "early_minutes": "120", "contact_days": "30"}  # fmt: skip
 TYPED_IN = {"name", "slug", "first", "last", "reason", "time_zone", "currency", "start", "end",
@@ -50,7 +50,7 @@ def said_at(page: str, name: str) -> str:
      ("venue/slots", {key: SLOT[key] for key in ("name", "start", "end")}, "days"),
      ("venue/closings", {"first": "2026-12-26", "last": "2026-12-24", "reason": "x"}, "last"),
      ("venue/closings", {"first": "2026-12-24", "last": "", "reason": LONG}, "reason"),
-     ("door/pair", {"once": "of the page", "name": "", "role": "scan"}, "name"),
+     ("door/pair", {"name": "", "role": "scan"}, "name"),
      ("box/mail", {**MAIL, "port": "smtp"}, "port"),
      ("box/mail", {**MAIL, "security": "much"}, "security"),
      ("box/mail", {**MAIL, "sender": ""}, "sender")],
@@ -120,53 +120,6 @@ async def test_a_list_of_tables_that_is_empty_or_too_long_is_asked_for_once_more
     status, page, _ = await manager.post(f"/portal/venue/{path}", {"list": "T" * 50_001})
     assert (status, said_at(page, "list") != "") == (400, True)
     assert "T" * 50_001 in page
-
-
-LINK = r"https://box\.example/portal/welcome#[\w-]{43}"
-CLOSINGS, SLOTS = "/portal/venue/closings", "/portal/venue/slots"
-
-
-async def twice(person, path, form):
-    return await asyncio.gather(person.post(path, form), person.post(path, form))
-
-
-async def token_on(person, path, action):
-    """Return the hidden token of the form with that action."""
-    _, page, _ = await person.get(path)
-    form = re.search(rf'<form method="post" action="{action}".*?</form>', page, re.DOTALL)[0]
-    return re.search(r'name="once" value="([\w-]{43})"', form)[1]
-
-
-@pytest.mark.parametrize(
-    ("page", "action", "form", "made", "shown"),
-    [("/portal/people", "/portal/people", {"name": "Karim", "role": "host"}, "staff", LINK),
-     ("/portal/door", "/portal/door/issue", {"name": "Karim", "role": "scan"}, "terminal",
-      '<code id="token"[^>]*>[^<]+<'),
-     (SLOTS, SLOTS, {"name": "Karim", "start": "02:00", "end": "03:00", "days": "5"}, "slot", "")],
-)  # fmt: skip
-async def test_a_form_sent_twice_acts_once_and_shows_both_the_same_secret(
-    running, owner, page, action, form, made, shown
-):
-    form = {"once": await token_on(owner, page, action), **form}
-    answers = await twice(owner, action, form)
-    assert {status for status, _, _ in answers} == {200 if shown else 303}
-    assert len({re.search(shown, page)[0] for _, page, _ in answers}) == 1
-    sql = f"SELECT count(*) FROM {made} WHERE name = 'Karim'"  # noqa: S608 - named above
-    assert await rows(running, sql) == [(1,)]
-
-
-async def test_days_that_are_closed_twice_are_open_when_they_are_opened_once(running, owner):
-    once = await token_on(owner, CLOSINGS, CLOSINGS)
-    form = {"once": once, "first": "2026-12-24", "last": "2026-12-26", "reason": "Fête"}
-
-    answers = await twice(owner, CLOSINGS, form)
-
-    assert {status for status, _, _ in answers} == {303}
-    [(id_,)] = await rows(running, "SELECT id FROM closing_day")
-    once = await token_on(owner, CLOSINGS, f"{CLOSINGS}/{id_}/remove")
-    answers = await twice(owner, f"{CLOSINGS}/{id_}/remove", {"once": once})
-    assert {status for status, _, _ in answers} == {303}
-    assert await rows(running, "SELECT 1 FROM closing_day") == []
 
 
 ENDS_THE_SESSION = {"/portal/sign-out", "/portal/account/password"}

@@ -2,11 +2,13 @@
 
 import json
 import re
+import secrets
 
 import pytest
 
 from appliance.door.guest_pass import pass_text
 from appliance.privacy import ask_erasure
+from appliance.reservations.change import claim
 from appliance.reservations.rows import list_erasure_requests
 from tests.app.portal.door_room import a_terminal, scan
 from tests.app.portal.people import a_person
@@ -55,37 +57,65 @@ async def test_a_tap_writes_to_the_guest_alone(running, host):
     ]
 
 
-async def test_a_new_code_replaces_the_old_one_for_this_guest_alone(running, host):
+async def test_a_new_code_ends_pass_link_and_access_code_of_this_guest_alone(running, host):
     salma, other = await seat(running), await seat(running, table="T2", access_code=None)
     old, others = await pass_of(running, salma), await pass_of(running, other)
     _, token = await a_terminal(running)
-    before = await the_guests_page(running, salma)
-    assert f'data-pass="{old}"' in before
+    link, claim = links_of(running, salma)
 
     status, _, _ = await host.post(path_of(salma, "new-code"), {"seen": salma.version})
     again, _, _ = await host.post(path_of(salma, "new-code"), {"seen": salma.version})
 
     assert (status, again) == (303, 409)
     now = await as_it_is(running, salma)
-    assert (now.generation, now.access_code) == (salma.generation + 1, salma.access_code)
-    new = await pass_of(running, now)
-    assert f'data-pass="{new}"' in await the_guests_page(running, salma)
-    scans = [await scan(running, token, code, code[-9:]) for code in (old, new, others)]
-    assert [verdict["result"] for _, verdict in scans] == ["revoked", "checked_in", "checked_in"]
+    assert (now.generation, now.old_codes) == (salma.generation + 1, [salma.access_code])
+    replaced = [old, salma.access_code, link, claim]
+    valid = [await pass_of(running, now), others, now.access_code, *links_of(running, now)]
+    for code in replaced:
+        _, verdict = await scan(running, token, code, secrets.token_hex(8))
+        assert (verdict["result"], verdict["colour"]) == ("revoked", "amber"), code
+    verdicts = [await scan(running, token, code, secrets.token_hex(8)) for code in valid]
+    assert "revoked" not in [verdict["result"] for _, verdict in verdicts]
+    for path, expected in ((link, 404), (claim, 404), *((each, 200) for each in valid[3:])):
+        async with running.client.get(path.removeprefix(running.live.links.base)) as response:
+            assert response.status == expected, path
     logged = await rows(running, "SELECT what, actor FROM audit_log ORDER BY seq DESC LIMIT 1")
     assert logged == [("pass_reissued", f"staff:{host.id}")]
-    history = "SELECT reservation_id FROM history WHERE what = 'pass_reissued'"
-    assert await rows(running, history) == [(salma.id,)]
+    told = "SELECT reservation_id FROM event WHERE type = 'reservation.updated'"
+    assert await rows(running, told) == [(salma.id,)]
+
+
+async def test_a_new_code_keeps_the_access_code_that_was_told_by_phone(running, host):
+    salma = await seat(running)
+    _, token = await a_terminal(running)
+
+    await host.post(path_of(salma, "new-code"), {"seen": salma.version, "keep_code": "1"})
+
+    assert (await as_it_is(running, salma)).access_code == salma.access_code
+    _, verdict = await scan(running, token, salma.access_code, "by-phone")
+    assert verdict["result"] == "checked_in"
+
+
+async def test_a_new_code_takes_the_reservation_from_browsers_that_claimed_the_old_link(
+    running, host
+):
+    salma = await seat(running)
+    database = running.live.database
+    await database.write(claim, salma.id, b"somebody else's browser")
+
+    await host.post(path_of(salma, "new-code"), {"seen": salma.version})
+
+    assert await rows(running, "SELECT 1 FROM claim") == []
+
+
+def links_of(running, reservation):
+    keyring, links = running.live.keyring, running.live.links
+    link = reservation.id, reservation.link_generation
+    return links.access(keyring.access_token(*link)), links.claim(keyring.claim_token(*link))
 
 
 async def pass_of(running, reservation):
     return await running.live.database.read(pass_text, running.live.keyring, "live", reservation)
-
-
-async def the_guests_page(running, reservation):
-    token = running.live.keyring.access_token(reservation.id)
-    async with running.client.get(f"/access/{token}") as response:
-        return await response.text()
 
 
 async def test_only_free_tables_are_offered_and_a_taken_one_is_refused(running, host):

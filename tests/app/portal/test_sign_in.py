@@ -184,6 +184,15 @@ async def test_htmx_leaves_the_whole_page_when_the_session_is_over(running):
         assert response.headers["HX-Redirect"] == f"/portal/sign-in?next={path}"
 
 
+async def test_after_sign_in_the_page_is_shown_whose_part_was_asked_for(running):
+    page = "/portal/reservations/new?date=2026-11-22"
+    headers = {"HX-Request": "true", "HX-Current-URL": f"http://box{page}"}
+    part = "/portal/reservations/callers?customer_phone=0612345678"
+    async with running.client.get(part, headers=headers) as response:
+        place = URL(response.headers["HX-Redirect"])
+        assert dict(place.query) == {"next": page}
+
+
 async def test_a_person_reads_the_portal_in_the_chosen_language(running, owner):
     await owner.post("/portal/language?next=/portal", {"language": "ar"})
     assert (

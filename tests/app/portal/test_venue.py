@@ -128,10 +128,9 @@ async def test_slots_that_overlap_are_listed_with_their_hours(manager):
      ("closings", {"first": ""}), ("closings", {"first": "2026-02-30"}),
      ("closings", {"first": "2026-11-20"}),
      ("closings", {"first": "2026-11-28", "last": "2099-01-01"}),
-     ("rules/policies", {"others": "no colon"}), ("rules/policies", {"others": "a: 1\na: 2"}),
-     ("rules/policies", {"others": ": x"}), ("rules/policies", {"others": "minimumAge: 3"})],
+     ("rules/policies", {"minimumAge": "121"})],
 )  # fmt: skip
-async def test_a_slot_a_period_or_a_pair_that_cannot_be_is_refused(running, page, form, manager):
+async def test_a_slot_a_period_or_a_policy_that_cannot_be_is_refused(running, page, form, manager):
     form = await rules_form(manager, **form) if page == "rules/policies" else form
     assert (await manager.post(f"/portal/venue/{page}", form))[0] == 400
     assert len(await slots_of(running)) == 3
@@ -252,7 +251,8 @@ async def test_a_closed_evening_says_so_on_the_board_and_offers_no_cell(running,
 
 
 RULES = {"name": "Riad Atlas", "slug": "riad-atlas", "status": "active",
-         "reservation_mode": "free", "auto_confirm": "1", "request_expiry_hours": "24",
+         "reservation_mode": "free", "names_at_door": "initial",
+         "auto_confirm": "1", "request_expiry_hours": "24",
          "currency": "MAD", "time_zone": "Africa/Casablanca",
          "evening_ends_at": "06:00", "cancel_hours": "2", "reminder_hours": "24",
          "early_minutes": "120", "contact_days": "30"}  # fmt: skip
@@ -327,19 +327,22 @@ async def test_the_evening_does_not_end_across_a_slot_that_somebody_holds(runnin
     assert taken[1]["code"] == "TABLE_TAKEN"
 
 
-async def test_policies_are_saved_with_pairs_of_the_houses_own(running, manager):
+async def test_policies_are_saved_beside_those_of_a_venue_file(running, manager):
+    sql = "UPDATE venue SET policies = :policies"
+    await running.live.database.write(
+        lambda tx: tx.execute(sql, {"policies": '{"parking": "voiturier"}'})
+    )
     form = await rules_form(
-        manager, cancellation="24 h avant.", lateArrivalMinutes="20", minimumAge="", dressCode="",
-        others="parking: voiturier\nterrace: true\nopen: 1e999\nhours: [18, 23]",
-    )  # fmt: skip
+        manager, cancellation="24 h avant.", lateArrivalMinutes="20", minimumAge="", dressCode=""
+    )
 
     assert (await manager.post("/portal/venue/rules/policies", form))[0] == 303
 
     _, found, _ = await running.call("GET", "/v1/venue")
     assert found["policies"] == {
         "cancellation": "24 h avant.", "lateArrivalMinutes": 20, "parking": "voiturier",
-        "terrace": True, "open": "1e999", "hours": [18, 23],
     }  # fmt: skip
     empty = await rules_form(manager)
     await manager.post("/portal/venue/rules/policies", empty)
-    assert (await running.call("GET", "/v1/venue"))[1]["policies"] is None
+    found = (await running.call("GET", "/v1/venue"))[1]["policies"]
+    assert found == {"parking": "voiturier"}

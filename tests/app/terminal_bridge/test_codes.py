@@ -7,7 +7,7 @@ CODE = "SVC-7K2M"
 
 async def test_the_guests_link_is_as_good_as_the_pass_whatever_follows_it(door):
     guest = await door.guest(guests=5)
-    token = door.environment.keyring.access_token(guest.id)
+    token = door.environment.keyring.access_token(guest.id, 0)
 
     for ending in ("", "/", "?lang=fr", "#pass", "  "):
         verdict = await door.scan(f"http://10.0.0.7:8080/access/{token}{ending}", arrivals=1)
@@ -17,7 +17,7 @@ async def test_the_guests_link_is_as_good_as_the_pass_whatever_follows_it(door):
 
 async def test_a_link_of_the_test_environment_opens_no_door(test_door, door):
     other, of_test = await test_door.guest(), test_door.environment
-    link = of_test.links.access(of_test.keyring.access_token(other.id))
+    link = of_test.links.access(of_test.keyring.access_token(other.id, 0))
 
     assert (await door.scan(link))["result"] == "unknown_code"
 
@@ -30,8 +30,8 @@ async def test_a_guest_link_and_a_claim_link_are_understood_as_scanners_send_the
     door, frame, capitals
 ):
     guest, environment = await door.guest(guests=2), door.environment
-    claim = environment.links.claim(environment.keyring.claim_token(guest.id))
-    access = environment.links.access(environment.keyring.access_token(guest.id))
+    claim = environment.links.claim(environment.keyring.claim_token(guest.id, 0))
+    access = environment.links.access(environment.keyring.access_token(guest.id, 0))
     texts = [frame.replace("{}", link) for link in (claim, access)]
     read = [text.upper() if capitals else text for text in texts]
 

@@ -40,7 +40,9 @@ async def test_a_line_of_the_list_is_what_the_door_needs_and_no_contact(door):
         {
             "id": guest.id,
             "accessCode": "SVC-7K2M",
-            "customerFirstName": "Salma",
+            "customerFirstName": "Salma I.",
+            "phoneEnd": "57",
+            "searchedName": "Salma Idrissi",
             "table": {"id": guest.table_id, "name": "Terrasse 1", "number": "T1"},
             "date": "2026-11-21",
             "slot": None,
@@ -68,9 +70,9 @@ async def test_the_door_calls_a_guest_by_the_whole_given_name(door):
     _, evening = await door.call("GET", "/evening")
     _, snapshot = await door.call("GET", "/snapshot")
 
-    assert verdict["reservation"]["customerFirstName"] == "عبد الرحمن"
-    assert evening["items"][0]["customerFirstName"] == "عبد الرحمن"
-    assert json.loads(snapshot["payload"])["passes"][0]["firstName"] == "عبد الرحمن"
+    assert verdict["reservation"]["customerFirstName"] == "عبد الرحمن ع."
+    assert evening["items"][0]["customerFirstName"] == "عبد الرحمن ع."
+    assert json.loads(snapshot["payload"])["passes"][0]["firstName"] == "عبد الرحمن ع."
 
 
 @pytest.mark.parametrize(

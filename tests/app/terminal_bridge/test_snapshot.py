@@ -6,6 +6,7 @@ import json
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from appliance.door.guest_pass import decode_pass
+from tests.app.terminal_bridge.listening import listening
 
 
 async def take(door) -> tuple[dict, dict]:
@@ -56,7 +57,9 @@ async def test_the_snapshot_says_who_may_come_tonight_and_is_signed(door):
             "guests": 3,
             "arrived": 1,
             "state": "confirmed",
-            "firstName": "Salma",
+            "firstName": "Salma I.",
+            "phoneEnd": "57",
+            "searchedName": "Salma Idrissi",
             "table": "Terrasse 1",
             "tableNumber": "T1",
             "slot": "19:30",
@@ -64,6 +67,22 @@ async def test_the_snapshot_says_who_may_come_tonight_and_is_signed(door):
             "firstCheckIn": {"at": "2026-11-21T19:00:00.000Z", "terminal": "Porte 1", "by": None},
         }
     ]
+
+
+async def test_a_terminal_that_only_scans_learns_first_names(door):
+    guest = await door.guest(access_code="SVC-7K2M")
+    turnstile = await door.other("Tourniquet", role="scan")
+
+    _, payload = await take(turnstile)
+    async with listening(turnstile) as ear:
+        verdict = await turnstile.scan(await door.pass_of(guest))
+        row = (await ear.next()).data["reservation"]
+
+    assert payload["passes"][0]["firstName"] == "Salma"
+    assert verdict["reservation"]["customerFirstName"] == row["customerFirstName"] == "Salma"
+    for said in (payload, verdict, row):
+        assert "Idrissi" not in str(said)
+        assert "phoneEnd" not in str(said)
 
 
 async def test_other_evenings_stay_out_and_refused_guests_are_in_it_as_such(door):

@@ -125,7 +125,7 @@ async def test_a_pass_of_an_older_generation_was_replaced(door):
 
     verdict = await door.scan(old)
 
-    assert (verdict["result"], verdict["colour"]) == ("revoked", "red")
+    assert (verdict["result"], verdict["colour"]) == ("revoked", "amber")
     assert verdict["overridable"] is True
 
 
@@ -138,7 +138,8 @@ async def test_the_first_scan_checks_the_whole_party_in(door):
     assert verdict["reservation"] == {
         "id": guest.id,
         "accessCode": "SVC-7K2M",
-        "customerFirstName": "Salma",
+        "customerFirstName": "Salma I.",
+        "phoneEnd": "57",
         "table": {"id": guest.table_id, "name": "Terrasse 1"},
         "date": TONIGHT,
         "slot": None,
@@ -166,7 +167,7 @@ async def test_a_typed_code_that_fits_several_lets_staff_pick(door):
     assert (verdict["result"], verdict["colour"]) == ("ambiguous", "amber")
     assert verdict["actions"] == ["pick"]
     assert {c["id"] for c in verdict["candidates"]} == {first.id, second.id}
-    assert {c["customerFirstName"] for c in verdict["candidates"]} == {"Salma", "Omar"}
+    assert {c["customerFirstName"] for c in verdict["candidates"]} == {"Salma I.", "Omar A."}
     assert (await door.now_of(first)).arrived == (await door.now_of(second)).arrived == 0
 
 
@@ -174,7 +175,6 @@ async def test_no_verdict_ever_shows_a_contact(door):
     text = await door.pass_of(await door.guest(access_code="SVC-7K2M"))
 
     said = [await door.scan(code) for code in (text, text, "7K2M", "Salma")]
-    said += [await door.call("GET", "/evening?q=457")]
 
     for private in ("salma@example.com", "123 457", "Idrissi"):
         assert private not in str(said)

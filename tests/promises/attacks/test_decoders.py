@@ -40,7 +40,7 @@ from appliance.tls.authority import Names, make_authority
 from appliance.venue.model import parse_date
 from appliance.venue.table_list import parse_tables
 from appliance.venue.venue_file import parse_venue_file
-from appliance.webhooks.endpoints import parse_ca, parse_pin
+from appliance.webhooks.endpoints import parse_ca
 from terminal_bridge.agent.client import Identity, OutOfReach, _parse_response
 from terminal_bridge.agent.offline import read_snapshot
 from terminal_bridge.api.protocol import parse_offline_scans, parse_request
@@ -141,7 +141,7 @@ BRIDGE = Identity("http://box", keys=((1, "A" * 43),))
 VENUE = resources.files("web").joinpath("demo_venue.toml").read_bytes()
 DECODERS = {
     "guest pass": Decoder(of_text(lambda text: list(decode_passes(text))), PASS.encode()),
-    "links": Decoder(of_text(read_links), KEYRING.access_token(ID).encode()),
+    "links": Decoder(of_text(read_links), KEYRING.access_token(ID, 0).encode()),
     "access code": Decoder(of_text(parse_access_code), b"SVC-4F7K"),
     "date": Decoder(of_text(parse_date), b"2026-11-21"),
     "json": Decoder(parse_object, json.dumps(a_body()).encode(), (ApiError,)),
@@ -183,9 +183,6 @@ DECODERS = {
     "User-Agent": Decoder(of_text(describe_device), b"Mozilla/5.0 (X11; Linux) Firefox/140.0"),
     "certificate": Decoder(
         of_text(parse_ca), CERTIFICATE.public_bytes(Encoding.PEM), (ApiError, OperatorError)
-    ),
-    "fingerprint": Decoder(
-        of_text(parse_pin), b"sha256:" + b"ab:" * 31 + b"ab", (ApiError, OperatorError)
     ),
 }
 # What has brought down parsers elsewhere.

@@ -181,7 +181,11 @@ def opened(served):
         cookie = f"__Host-venuebox-guest{suffix}={keyring.device_token(UNKNOWN_ID)}"
         found += [
             ("POST", f"{environment.prefix}/me/{guest.id}", cookie),
-            ("POST", f"{environment.prefix}/claim-guest/{keyring.claim_token(guest.id)}", cookie),
+            (
+                "POST",
+                f"{environment.prefix}/claim-guest/{keyring.claim_token(guest.id, 0)}",
+                cookie,
+            ),
         ]
     return [*found, ("PUT", f"/test/echo/{keyring.echo_token(guest.id)}", "")]
 

@@ -1,7 +1,6 @@
 """Receivers with invalid TLS, and receivers with private certificates."""
 
 import datetime as dt
-import hashlib
 import ipaddress
 import ssl
 import warnings
@@ -11,9 +10,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from appliance.core.errors import ValidationError
-from appliance.webhooks.client import OwnAuthority, PinnedCertificate, SystemTrust
-from appliance.webhooks.endpoints import parse_pin, trust_receiver
+from appliance.webhooks.client import OwnAuthority, SystemTrust
+from appliance.webhooks.endpoints import trust_receiver
 from tests.webhooks.attempts import REQUEST
 from tests.webhooks.receivers import Receiver, a_server
 from tests.webhooks.test_dialling import load
@@ -48,11 +46,6 @@ class Certificate:
     @property
     def pem(self):
         return self.made.public_bytes(serialization.Encoding.PEM).decode()
-
-    @property
-    def digest(self):
-        der = self.made.public_bytes(serialization.Encoding.DER)
-        return hashlib.sha256(der).digest()
 
     def context(self):
         """Return the TLS context of a server with this certificate."""
@@ -91,21 +84,20 @@ def attempt(make_client, names):
         ("authority", {"name": "other.example"}, "tls_cert"),
         ("authority", {"old tls": True}, "tls_other"),
         ("authority", {"issuer": None}, "tls_cert"),
-        ("pin", {}, "tls_cert"),
-        ("own pin", {"old tls": True}, "tls_other"),
+        ("another certificate", {"issuer": None}, "tls_cert"),
     ],
 )
 async def test_bad_tls_is_refused_and_not_one_byte_of_the_request_is_sent(
     attempt, authority, tls_looks_at_dates, trust, shown, code
 ):
     options = {"issuer": authority} | {n: v for n, v in shown.items() if n != "old tls"}
-    certificate, other = Certificate(**options), Certificate(issuer=authority)
+    certificate, other = Certificate(**options), Certificate(issuer=None)
     context = certificate.context()
     if "old tls" in shown:
         only_tls_1_0(context)
     trusts = {
         "system": SystemTrust(), "authority": OwnAuthority(authority.pem),
-        "pin": PinnedCertificate(other.digest), "own pin": PinnedCertificate(certificate.digest),
+        "another certificate": OwnAuthority(other.pem),
     }  # fmt: skip
 
     outcome, receiver = await attempt(context, trusts[trust])
@@ -117,13 +109,15 @@ async def test_bad_tls_is_refused_and_not_one_byte_of_the_request_is_sent(
 @pytest.mark.parametrize(
     ("trust", "options", "host"),
     [("authority", {}, HOST), ("authority", {"name": "127.0.0.1"}, "127.0.0.1"),
-     ("pin", {"issuer": None, "until": 2001}, HOST), ("pin", {"name": "other.example"}, HOST)],
+     ("its own certificate", {"issuer": None}, HOST)],
 )  # fmt: skip
-async def test_an_own_authority_or_a_pin_is_enough(attempt, authority, trust, options, host):
+async def test_an_own_authority_or_the_certificate_itself_is_enough(
+    attempt, authority, trust, options, host
+):
     certificate = Certificate(**{"issuer": authority} | options)
     trusted = {
         "authority": OwnAuthority(authority.pem),
-        "pin": PinnedCertificate(certificate.digest),
+        "its own certificate": OwnAuthority(certificate.pem),
     }
 
     outcome, _ = await attempt(certificate.context(), trusted[trust], host)
@@ -148,28 +142,12 @@ async def test_what_the_owner_trusts_is_in_force_at_the_next_connection(
         endpoint, _ = await world.register(f"https://{HOST}:{port}/")
         await world.start()
         outcomes = []
-        for options in (
-            {},
-            {"ca": authority.pem},
-            {"pin": bytes(32)},
-            {"pin": certificate.digest},
-            {},
-        ):
-            await world.database.write(trust_receiver, endpoint.id, **options)
+        for ca in (None, authority.pem, None):
+            await world.database.write(trust_receiver, endpoint.id, ca)
             await world.book()
             await world.recorded(len(outcomes) + 1)
             outcomes = [outcome for _, outcome in world.attempts()]
         await world.stop()
 
-    assert outcomes == ["tls_cert", "delivered", "tls_cert", "delivered", "tls_cert"]
-    assert len(receiver.requests) == 2
-
-
-def test_a_pin_is_read_in_the_ways_that_tools_print_it():
-    digest = bytes(range(32))
-
-    for text in (digest.hex(), digest.hex().upper(), digest.hex(":"), f"sha256:{digest.hex()}\n"):
-        assert parse_pin(text) == digest
-    for text in ("", "00", digest.hex()[:-1], digest.hex() + "0", "g" * 64, "０" * 64):
-        with pytest.raises(ValidationError):
-            parse_pin(text)
+    assert outcomes == ["tls_cert", "delivered", "tls_cert"]
+    assert len(receiver.requests) == 1

@@ -35,10 +35,10 @@ COMMANDS = {
     "key create": [*LIVE, "--name", "N"], "key list": [], "key revoke": ["N"],
     "terminal create": [*LIVE, "--name", "N"], "terminal pair": [*LIVE, "--name", "N"],
     "staff create": ["--name", "N", "--role", "owner"], "staff reset": ["N"],
-    "deliveries": [*LIVE], "doctor": ["--fix"],
+    "deliveries": [*LIVE], "doctor": [],
     "tls import": ["--cert", VENUE, "--key", VENUE], "tls obtain": [], "bridge": [], "backup": [],
-    "restore": [BACKUP, "--key", "N"], "verify": [BACKUP],
-    "version": [], "relay join": ["N"], "relay leave": [], "mirror check": [], "mirror copy": [],
+    "restore": [BACKUP, "--key", "N"],
+    "version": [], "relay join": ["N"], "relay leave": [], "mirror check": [],
 }  # fmt: skip
 ROOTS_OWN = {"service install", "update"}  # tested in test_service.py and test_update.py
 

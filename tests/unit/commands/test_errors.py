@@ -109,7 +109,7 @@ def test_a_venue_file_with_a_mistake_changes_nothing(box, program, venue_file, t
         assert not program.data.exists()
 
 
-@pytest.mark.parametrize("command", ["verify", "restore"])
+@pytest.mark.parametrize("command", ["backup verify", "restore"])
 def test_a_planted_backup_writes_nothing_but_text_on_the_console(program, tmp_path, command):
     planted, key = tmp_path / "planted\x1b[2J\nroot", x25519.Identity.generate()
     manifest = {
@@ -123,7 +123,7 @@ def test_a_planted_backup_writes_nothing_but_text_on_the_console(program, tmp_pa
         tar.addfile(member, io.BytesIO(content))
     planted.write_bytes(pyrage.encrypt(made.getvalue(), [key.to_public()]))
 
-    assert program(command, str(planted), "--key", str(key)) == 1
+    assert program(*command.split(), str(planted), "--key", str(key)) == 1
 
     assert "\x1b" not in program.out + program.err
     assert "\nroot" not in program.out

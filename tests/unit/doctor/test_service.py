@@ -6,7 +6,6 @@ import pytest
 
 from appliance.core.i18n import load_languages
 from appliance.core.scanner_settings import ReaderSettings
-from appliance.doctor import checks
 from appliance.doctor.check import ask_health
 from tests.conftest import Running, with_settings
 from tests.unit.doctor.conftest import english
@@ -124,21 +123,6 @@ def test_the_mail_settings_are_complete(ward, changes, status):
     ward.set(mail={**GOOD, **changes})
 
     assert ward.status("mail") == status
-
-
-@pytest.mark.parametrize(("trouble", "status"), [("", "ok"), ("sign-in refused with 535", "fail")])
-def test_the_mail_server_is_asked_when_told_to(ward, monkeypatch, trouble, status):
-    asked = []
-
-    async def answer(settings, _within):
-        asked.append(settings.host)
-        return trouble
-
-    monkeypatch.setattr(checks, "find_trouble", answer)
-    ward.become(online=True)
-
-    assert ward.status("mail_server") == status
-    assert set(asked) == {"mail.example"}
 
 
 def an_endpoint(ward, *, failures=0, outcome="delivered", active=1):

@@ -11,7 +11,6 @@ from appliance.scheduler import Scheduler
 from appliance.staff.accounts import create_staff
 from appliance.staff.sign_in import add_failure, start_session
 from appliance.webhooks.endpoints import register_endpoint
-from tests.conftest import with_settings
 from tests.unit.jobs.keeping import Timer
 
 NOW = parse_instant("2026-11-21T19:00:00Z")
@@ -92,13 +91,12 @@ async def test_what_was_delivered_a_week_ago_keeps_what_came_of_it_and_no_words(
 
 
 @pytest.mark.parametrize(
-    ("settings", "left"),
-    [
-        (with_settings(retention={"attempt_rows": 10}), 10),
-        (with_settings(retention={"attempt_megabytes": 1}), 98),
-    ],
+    ("limit", "most", "left"), [("ATTEMPT_ROWS", 10, 10), ("ATTEMPT_BYTES", 1_000_000, 98)]
 )
-async def test_the_newest_attempts_within_rows_and_megabytes_are_kept(world, left):
+async def test_the_newest_attempts_within_rows_and_bytes_are_kept(
+    world, monkeypatch, limit, most, left
+):
+    monkeypatch.setattr(f"appliance.jobs.nightly.{limit}", most)
     size = 10_000 if left > 10 else 1
     for day in (3, 2):
         await world.add("delivered", day, count=2, excerpt="x" * size)

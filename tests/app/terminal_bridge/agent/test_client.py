@@ -7,12 +7,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 from aiohttp import web
-from cryptography.hazmat.primitives import hashes
 
 from appliance.clock import SystemClock
 from appliance.core.errors import OperatorError
 from appliance.tls.authority import Names
-from appliance.tls.certificates import LEAF, Certificates, read_certificate
+from appliance.tls.certificates import Certificates
 from terminal_bridge.agent import client as module
 from terminal_bridge.agent.client import (
     BoxClient,
@@ -27,12 +26,11 @@ from terminal_bridge.agent.run import _identify
 
 
 def a_certificate(folder):
-    """A box's own: (its authority as PEM text, the SHA-256 of its certificate, context)."""
+    """A box's own: (its authority as PEM text, context)."""
     names = Names(("localhost",), ("127.0.0.1",))
     made = Certificates(folder, SystemClock(), lambda: "Riad", lambda: names, lambda: False)
     made.prepare()
-    pin = read_certificate(folder / LEAF).fingerprint(hashes.SHA256()).hex()
-    return ssl.DER_cert_to_PEM_cert(made.give_authority()), pin, made.context
+    return ssl.DER_cert_to_PEM_cert(made.give_authority()), made.context
 
 
 @asynccontextmanager
@@ -54,17 +52,16 @@ async def well(_request):
     return web.json_response({"well": True})
 
 
-async def test_https_is_trusted_by_the_certificate_or_its_fingerprint_and_nothing_else(tmp_path):
-    ca, pin, context = a_certificate(tmp_path)
+async def test_https_is_trusted_by_the_authority_and_nothing_else(tmp_path):
+    ca, context = a_certificate(tmp_path)
     (tmp_path / "other").mkdir()
-    other_ca, other_pin, _ = a_certificate(tmp_path / "other")
+    other_ca, _ = a_certificate(tmp_path / "other")
 
     async with a_box(well, context) as address:
-        for trusted in ({"ca": ca}, {"pin": pin}):
-            async with BoxClient(Identity(address, **trusted)) as client:
-                assert await client.me() == {"well": True}
-        for foreign in ({"ca": other_ca}, {"pin": other_pin}, {}):
-            async with BoxClient(Identity(address, **foreign)) as client:
+        async with BoxClient(Identity(address, ca=ca)) as client:
+            assert await client.me() == {"well": True}
+        for foreign in (other_ca, ""):
+            async with BoxClient(Identity(address, ca=foreign)) as client:
                 with pytest.raises(OutOfReach, match="certificate"):
                     await client.me()
 
@@ -135,7 +132,7 @@ def test_what_pairing_told_is_kept_for_its_owner_alone(tmp_path):
 
 def told(**arguments):
     """The arguments of the command, as argparse gives them."""
-    names = ("box", "pair", "name", "ca", "pin")
+    names = ("box", "pair", "name", "ca")
     return argparse.Namespace(**dict.fromkeys(names) | arguments)
 
 
@@ -152,11 +149,11 @@ async def test_a_pairing_that_fails_says_what_to_do(tmp_path):
         sentences = {"error": "Utilisez https.", "error_en": "Use https."}
         return web.json_response(sentences, status=403)
 
-    _, _, context = a_certificate(tmp_path)
+    _, context = a_certificate(tmp_path)
     async with a_box(refuse) as plain, a_box(refuse, context) as secure:
         for address, sentence in (
             (plain, f"{plain} refused the pairing: Use https."),
-            (secure, "not trusted .*--ca .*--pin .*venuebox doctor"),
+            (secure, "not trusted .*--ca "),
             (plain.replace("http:", "https:"), "does not speak https.*terminal pair"),
             (secure.replace("https:", "http:"), "closed the connection.*terminal pair"),
             ("https://127.0.0.1:9", "Connection refused.*terminal pair"),

@@ -68,7 +68,9 @@ export class GuestRows {
     const { words } = this;
     button.dataset["state"] = stateOf(guest);
     const name = create("span", "guest-who");
-    name.append(createName("bdi", "", guest.customerFirstName ?? words.say(guest.walkIn ? "walk_in" : "nobody")));
+    const nobody = words.say(guest.walkIn ? "walk_in" : "nobody");
+    name.append(createName("bdi", "", guest.customerFirstName ?? nobody));
+    if (guest.phoneEnd) name.append(create("span", "phone-end", words.say("phone", { end: guest.phoneEnd })));
     if (isVip(guest)) name.append(create("i", "tag", words.say("vip")));
     if (guest.out) name.append(create("i", "tag", words.say("outside", { count: guest.out })));
     if (late) name.append(create("i", "tag", late));

@@ -82,6 +82,7 @@ export class GuestSheet {
       words.say("counter", { arrived: guest.arrived, expected: guest.guests }),
       guest.out ? words.say("outside", { count: guest.out }) : "",
       guest.slot ?? words.say("whole"), guest.accessCode,
+      guest.phoneEnd && words.say("phone", { end: guest.phoneEnd }),
     ].filter(Boolean).join(" · ");
     showText(byId("guest-note"), guest.notes);
     const isAsked = !byId("guest-reasons").hidden;

@@ -115,7 +115,8 @@ export class ListView {
 
   private fits(guest: Guest): boolean {
     if (this.foundByBox.has(guest.id)) return true;
-    const { accessCode: code, customerFirstName: name, table } = guest;
+    const { accessCode: code, table } = guest;
+    const name = guest.searchedName ?? guest.customerFirstName;
     const codes = code === null ? [] : [code, code.slice(4), code.replace("-", "")];
     return matches(this.query.value, `${name ?? ""} ${table.name}`, [...codes, table.number ?? null]);
   }

@@ -35,15 +35,16 @@ export interface OfflineData {
 export interface Listed extends Guest {
   passId: string;
   generation: number;
+  replacedCodes: readonly string[];
 }
 
 const COLOURS: Readonly<Record<string, Colour>> = {
   checked_in: "green", party_added: "green", came_back: "green", walk_in: "green", went_out: "green",
   already_checked_in: "amber", party_full: "amber", not_yet: "amber", too_late: "amber",
   not_confirmed: "amber", payment_due: "amber", ambiguous: "amber", not_inside: "amber",
-  unlisted: "amber", old_list: "amber", needs_box: "amber",
-  cancelled: "red", declined: "red", revoked: "red", wrong_venue: "red", test_code: "red",
-  bad_signature: "red", unknown_code: "red",
+  unlisted: "amber", old_list: "amber", needs_box: "amber", revoked: "amber",
+  cancelled: "red", declined: "red", wrong_venue: "red", test_code: "red", bad_signature: "red",
+  unknown_code: "red",
 };
 const OVERRIDABLE = new Set([
   "already_checked_in", "party_full", "not_yet", "too_late", "not_confirmed", "payment_due",
@@ -61,6 +62,8 @@ export function listGuests(data: OfflineData): Listed[] {
     id: pass.reservationId,
     accessCode: pass.accessCode,
     customerFirstName: pass.firstName,
+    searchedName: pass.searchedName ?? null,
+    phoneEnd: pass.phoneEnd ?? null,
     table: { name: pass.table, number: pass.tableNumber },
     date: snapshot?.evening ?? "",
     slot: pass.slot,
@@ -74,6 +77,7 @@ export function listGuests(data: OfflineData): Listed[] {
     status: pass.state,
     passId: pass.passId,
     generation: pass.generation,
+    replacedCodes: pass.replacedCodes ?? [],
   }));
 }
 
@@ -114,14 +118,18 @@ async function decidePass(scan: Scan, data: OfflineData, code: string): Promise<
 
 /**
  * Decide a typed code, name or link. A link gives `needs_box`, because only the box can resolve it.
- * A name that matches gives `ambiguous`, even with a single match, because the snapshot has only
- * first names. A name without a match gives `needs_box`, because the box also has family names. A
+ * A name that matches gives `ambiguous`, even with a single match, because others may have the same
+ * name. A name without a match gives `needs_box`, because the box may have newer reservations. A
  * terminal with the role "scan" cannot search by name.
  */
 function decideText(scan: Scan, data: OfflineData, text: string, read: Read): Verdict {
   if (read.kind === "link") return makeVerdict(scan, data, "needs_box", null);
   const guests = listGuests(data);
   const { code } = read;
+  const had = guests.find(({ replacedCodes }) => code !== null && replacedCodes.includes(code));
+  if (had && !guests.some(({ accessCode }) => accessCode === code)) {
+    return guestVerdict(scan, data, had, "revoked");
+  }
   const byCode = code === null ? [] : findByCode(guests, code);
   const [only] = byCode;
   if (only && byCode.length === 1) {
@@ -150,7 +158,7 @@ function isName(text: string): boolean {
 function findByName(guests: readonly Listed[], text: string): Listed[] {
   const wanted = words(text);
   return guests.filter((guest) => {
-    const name = words(guest.customerFirstName ?? "");
+    const name = words(guest.searchedName ?? guest.customerFirstName ?? "");
     const holds = !HOLDS_NOTHING.has(guest.status);
     return holds && wanted.every((w) => name.some((n) => n.startsWith(w)));
   });

@@ -14,6 +14,9 @@ export interface Guest {
   id: string;
   accessCode: string | null;
   customerFirstName: string | null;
+  /** The whole name, to search in, and the end of the phone number: with the role "search". */
+  searchedName?: string | null;
+  phoneEnd?: string | null;
   table: Table;
   date: string;
   slot: string | null;
@@ -190,6 +193,8 @@ export interface SnapshotPass {
   arrived: number;
   state: string;
   firstName: string | null;
+  searchedName?: string | null;
+  phoneEnd?: string | null;
   table: string;
   tableNumber?: string;
   slot: string | null;
@@ -197,6 +202,8 @@ export interface SnapshotPass {
   out?: number;
   wentOutAt?: string;
   lateFrom?: string;
+  /** Present if access codes were replaced. */
+  replacedCodes?: string[];
   /** Present if a guest of the party is checked in. */
   firstCheckIn?: FirstCheckIn;
 }

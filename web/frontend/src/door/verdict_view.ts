@@ -193,6 +193,8 @@ export class VerdictView {
     facts.append(party);
     const name = guest.customerFirstName;
     if (name) facts.append(createName("bdi", "first-name", name));
+    const { phoneEnd: end } = guest;
+    if (end) facts.append(create("span", "phone-end", this.words.say("phone", { end })));
     if (guest.out) facts.append(create("span", "out", this.words.say("outside", { count: guest.out })));
     if (guest.slot) facts.append(create("span", "slot", guest.slot));
   }
@@ -204,7 +206,8 @@ export class VerdictView {
         pick.type = "button";
         pick.append(createName("b", "", guest.table.name));
         const name = guest.customerFirstName ?? this.words.say("nobody");
-        pick.append(createName("bdi", "", [name, guest.slot].filter(Boolean).join(" · ")));
+        const known = [name, guest.phoneEnd && `…${guest.phoneEnd}`, guest.slot];
+        pick.append(createName("bdi", "", known.filter(Boolean).join(" · ")));
         const party = create("span", "", `${guest.arrived} / ${guest.guests}`);
         party.dir = "ltr";
         pick.append(party);

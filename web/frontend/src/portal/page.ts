@@ -59,7 +59,7 @@ export function reloadSentForms(): void {
   let wasSent = false;
   document.addEventListener("submit", ({ target, defaultPrevented }) => {
     const form = target instanceof HTMLFormElement ? target : null;
-    if (form?.querySelector("[name=token], [name=once]") && !defaultPrevented) wasSent = true;
+    if (form?.querySelector("[name=token]") && !defaultPrevented) wasSent = true;
   });
   addEventListener("pageshow", ({ persisted }) => {
     const isSent = wasSent || document.querySelector("form[data-sent]") !== null;

@@ -1,17 +1,13 @@
-// Book with the types of openapi-typescript. SERVICE_URL, SERVICE_KEY and DATE say where.
+// Book with the TypeScript package of the box. SERVICE_URL, SERVICE_KEY and DATE say where.
 
-import createClient from "openapi-fetch";
-import type { components, paths } from "./schema";
+import { type components, connect } from "venuebox-client";
 
 declare const process: { env: Record<string, string>; exitCode: number };
 
 const { SERVICE_URL, SERVICE_KEY, DATE } = process.env as {
   [name in "SERVICE_URL" | "SERVICE_KEY" | "DATE"]: string;
 };
-const client = createClient<paths>({
-  baseUrl: SERVICE_URL,
-  headers: { Authorization: `Bearer ${SERVICE_KEY}` },
-});
+const client = connect(SERVICE_URL, SERVICE_KEY);
 
 // @ts-expect-error: nobody is a customer without a name
 export const nobody: components["schemas"]["Customer"] = { email: "amina@example.com" };
@@ -36,8 +32,8 @@ async function book(): Promise<void> {
         slot,
         guests: 2,
         customer: { name: "Amina Idrissi", phone: "+212 600 000 000" },
-        externalRef: "openapi-typescript",
-        idempotencyKey: "openapi-typescript-1",
+        externalRef: "venuebox-client-ts",
+        idempotencyKey: "venuebox-client-ts-1",
       },
     }),
   );

@@ -1,17 +1,17 @@
-"""Book with the client of openapi-python-client. SERVICE_URL, SERVICE_KEY and DATE say where."""
+"""Book with the Python package of the box. SERVICE_URL, SERVICE_KEY and DATE say where."""
 
 import os
 from datetime import date
 
-from partner_client import AuthenticatedClient
-from partner_client.api.reservations import (
+from venuebox_client import AuthenticatedClient
+from venuebox_client.api.reservations import (
     cancel_reservation,
     create_reservation,
     list_reservations,
 )
-from partner_client.api.venue import get_availability, get_venue
-from partner_client.api.webhook_endpoints import list_webhooks
-from partner_client.models import (
+from venuebox_client.api.venue import get_availability, get_venue
+from venuebox_client.api.webhook_endpoints import list_webhooks
+from venuebox_client.models import (
     Availability,
     Cancellation,
     CreateReservation,
@@ -36,14 +36,14 @@ with AuthenticatedClient(os.environ["SERVICE_URL"], os.environ["SERVICE_KEY"]) a
         slot=slot,
         guests=2,
         customer=Customer(name="Amina Idrissi", phone="+212 600 000 000"),
-        external_ref="openapi-python-client",
-        idempotency_key="openapi-python-client-1",
+        external_ref="venuebox-client",
+        idempotency_key="venuebox-client-1",
     )
     booked = create_reservation.sync(client=client, body=wish)
     assert isinstance(booked, CreationResult), booked
     page = list_reservations.sync(client=client, from_=day, to=day)
     assert isinstance(page, ReservationPage), page
-    mine = next(item for item in page.items if item.external_ref == "openapi-python-client")
+    mine = next(item for item in page.items if item.external_ref == "venuebox-client")
     assert mine.created_at < booked.access_link_expires_at
     cancelled = cancel_reservation.sync(
         client=client, id=booked.service_reservation_id, notify_customer=False
