@@ -1,6 +1,5 @@
 """The start page, and `/trust`, which explains how to make a device trust the box."""
 
-import plistlib
 import uuid
 
 from aiohttp import web
@@ -90,6 +89,8 @@ def profile(venue: str, der: bytes) -> bytes:
 
     The same input always gives the same profile.
     """
+    import plistlib  # noqa: PLC0415 - imports an XML parser, which nothing else needs
+
     digest = x509.load_der_x509_certificate(der).fingerprint(hashes.SHA256())
     authority = {
         **_payload("com.apple.security.root", digest[:16], venue),

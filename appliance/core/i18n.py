@@ -1,13 +1,13 @@
 """Language negotiation, message catalogues, and formatting of dates and file sizes.
 
 The source code contains the messages in English. The translations are in `catalogues/<code>.po`
-and are compiled in memory at start.
+and are read at start.
 """
 
 import gettext
-import io
+import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cache, lru_cache
@@ -18,13 +18,13 @@ from babel import Locale
 from babel.core import get_global
 from babel.dates import format_date, format_skeleton
 from babel.lists import format_list
-from babel.messages.mofile import write_mo
-from babel.messages.pofile import read_po
 from babel.units import format_unit
 
 if TYPE_CHECKING:  # slow to import, and most commands do not need it
     from aiohttp import web
 
+# A field of an entry, such as msgstr[1], and the strings of which it is made up.
+_FIELD = re.compile(r'^(msg\S+) ((?:".*"\s*)+)', re.MULTILINE)
 _SPACE = re.compile(r" (?=[:;!?»])|(?<=«) ")
 _APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
 # The region determines the date format: British English writes 21 Nov, and Moroccan Arabic uses its
@@ -158,18 +158,34 @@ def load_languages() -> Languages:
 def _words(code: str) -> gettext.NullTranslations:
     if code == "en":  # the messages in the code are in English
         return gettext.NullTranslations()
-    with resources.files("appliance").joinpath("catalogues", f"{code}.po").open("rb") as file:
-        catalogue = read_po(file, locale=code)
-    for message in catalogue if code == "fr" else ():
-        forms = message.string or ()
-        if isinstance(forms, str):
-            message.string = set_french(forms)
-        else:
-            message.string = tuple(map(set_french, forms))
-    compiled = io.BytesIO()
-    write_mo(compiled, catalogue)
-    compiled.seek(0)
-    return gettext.GNUTranslations(compiled)
+    text = resources.files("appliance").joinpath("catalogues", f"{code}.po").read_text("utf-8")
+    return _Catalogue(text, set_french if code == "fr" else str)
+
+
+class _Catalogue(gettext.NullTranslations):
+    """The translations in the text of a `.po` file, each passed through `finish`."""
+
+    def __init__(self, text: str, finish: Callable[[str], str]) -> None:
+        super().__init__()
+        self._forms: dict[str, list[str]] = {}
+        for field, quoted in _FIELD.findall(text):
+            value = json.loads(quoted.strip().replace('"\n"', ""))  # the escapes are the same
+            if field == "msgid":
+                forms = self._forms.setdefault(value, [])
+            elif field != "msgid_plural" and value:
+                forms.append(finish(value))
+        header = self._forms.pop("")[0]
+        self._choose = gettext.c2py(header.partition("; plural=")[2].partition(";")[0])
+
+    def gettext(self, message: str) -> str:
+        """Return the translation of `message`, or itself if there is none."""
+        forms = self._forms.get(message)
+        return forms[0] if forms else message
+
+    def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
+        """Return the translation for `n`, or else the English form."""
+        forms = self._forms.get(msgid1)
+        return forms[self._choose(n)] if forms else super().ngettext(msgid1, msgid2, n)
 
 
 def _parse_accepted(part: str) -> tuple[str, float]:

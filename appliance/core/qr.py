@@ -4,8 +4,10 @@ import io
 import itertools
 import struct
 import zlib
+from typing import TYPE_CHECKING
 
-import pyqrcode
+if TYPE_CHECKING:
+    import pyqrcode
 
 _QUIET_ZONE = 4
 # Each character shows two modules, one above the other. "0" is a light module. Light modules are
@@ -20,7 +22,7 @@ def qr_svg(text: str, error: str = "M") -> str:
     call it in a thread and cache the result.
     """
     file = io.BytesIO()
-    pyqrcode.create(text, error=error).svg(
+    _create(text, error).svg(
         file, background="#fff", quiet_zone=_QUIET_ZONE, xmldecl=False, omithw=True,
         svgclass=None, lineclass=None,
     )  # fmt: skip
@@ -30,7 +32,7 @@ def qr_svg(text: str, error: str = "M") -> str:
 
 def qr_png(text: str, scale: int) -> bytes:
     """Return a QR code of `text` as a two-colour PNG for emails, with `scale` pixels per module."""
-    rows = pyqrcode.create(text, error="M").text(_QUIET_ZONE).splitlines()
+    rows = _create(text, "M").text(_QUIET_ZONE).splitlines()
     size, lines = scale * len(rows), b""
     for row in rows:
         dots = "".join(("0" if module == "1" else "1") * scale for module in row)
@@ -46,6 +48,12 @@ def qr_png(text: str, scale: int) -> bytes:
 
 def qr_blocks(text: str, error: str = "M") -> str:
     """Return a QR code of `text` in half-block characters for a console."""
-    rows = pyqrcode.create(text, error=error).text(_QUIET_ZONE).splitlines()
+    rows = _create(text, error).text(_QUIET_ZONE).splitlines()
     pairs = itertools.zip_longest(rows[::2], rows[1::2], fillvalue="1" * len(rows[0]))
     return "\n".join("".join(_BLOCKS[a + b] for a, b in zip(*pair, strict=True)) for pair in pairs)
+
+
+def _create(text: str, error: str) -> "pyqrcode.QRCode":
+    import pyqrcode  # noqa: PLC0415 - its tables are slow to import, and a start needs no code
+
+    return pyqrcode.create(text, error=error)

@@ -74,6 +74,7 @@ EMAIL_KINDS: Mapping[str, set[str]] = {
 _HOUSE_KINDS: Mapping[str, set[str]] = {
     "house_request": {"requested"},
     "house_cancelled": {"cancelled"},
+    "house_changed": {"requested", "pending", "partial", "confirmed"},
     "house_payment": {"pending", "partial"},
 }
 _KINDS = {**EMAIL_KINDS, **_HOUSE_KINDS}

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import date, timedelta
-from itertools import islice
 from zoneinfo import ZoneInfo
 
 from appliance.clock import HOUR_MS
@@ -18,6 +17,8 @@ from appliance.venue.model import (
     Venue,
     evening_end,
     evening_hours,
+    find_tonight,
+    find_zone,
     get_venue,
     list_slots,
     minute_of,
@@ -43,9 +44,24 @@ def remind(tx: Transaction) -> int:
 
 
 def find_next_reminder(reader: Reader) -> int | None:
-    """Return when the next reminder is due, in ms since 1970, or None if there is none."""
-    # The reminders are sorted by date and start, not by due time, so compare several of them.
-    return min((at for at, _ in islice(_reminders(reader), 200)), default=None)
+    """Return when to look for reminders next, in ms since 1970, or None if there are none.
+
+    This is when the next one is due, or when the first of the later evenings becomes a near one.
+    """
+    instants = [at for at, _ in _reminders(reader)]
+    venue, days = get_venue(reader), _near_days(reader)
+    sql = "SELECT min(date) FROM reservation WHERE status = 'confirmed' AND date > :last"
+    last = find_tonight(reader) + timedelta(days)
+    evening = reader.value(sql, {"last": last.isoformat()})
+    if venue.reminder_hours and evening is not None:
+        before = date.fromisoformat(evening) - timedelta(days + 1)
+        instants.append(evening_end(before, find_zone(reader), venue.evening_ends_at))
+    return min(instants, default=None)
+
+
+def _near_days(reader: Reader) -> int:
+    """Return how many days ahead the evenings are whose reminders may be due today or tomorrow."""
+    return get_venue(reader).reminder_hours // 24 + 2
 
 
 def stop_reminders(tx: Transaction, reservation_id: str) -> None:
@@ -61,31 +77,29 @@ def stop_reminders(tx: Transaction, reservation_id: str) -> None:
 def _reminders(reader: Reader) -> Iterator[tuple[int, str]]:
     """Yield (due time in ms since 1970, reservation id) for each reminder not yet sent.
 
-    The reminders are sorted by the evening's date, then by the reservation's start.
+    Only of near evenings. They are sorted by date, then by the reservation's start.
     """
     venue, slots = get_venue(reader), tuple(list_slots(reader))
     hours = venue.reminder_hours
     if not hours:
         return
-    zone, now = reader.zones.zone(venue.time_zone), reader.now
-    first = tonight(now, zone, venue.evening_ends_at)
-    last = first + timedelta(days=hours // 24 + 2)
-    nearest = None
+    zone, now = find_zone(reader), reader.now
+    first = find_tonight(reader)
+    last = first + timedelta(_near_days(reader))
     rows = reader.rows(
         """SELECT id, date, slot, starts, created_at, customer_email FROM reservation r
            LEFT JOIN booking_request q ON q.reservation_seq = r.seq
-           WHERE status = 'confirmed' AND date >= :first AND customer_email IS NOT NULL
+           WHERE status = 'confirmed' AND date BETWEEN :first AND :last
+               AND customer_email IS NOT NULL
                AND checked_in_at IS NULL
                AND (source <> 'partner' OR email_outcome IS NOT 'skipped')
                AND NOT EXISTS (SELECT 1 FROM email l
                                WHERE l.reservation_id = r.id AND l.kind = 'reminder')
            ORDER BY date, starts""",
-        {"first": first.isoformat()},
+        {"first": first.isoformat(), "last": last.isoformat()},
     )
     for id_, day, slot, slot_starts, created_at, email in rows:
         evening = date.fromisoformat(day)
-        if evening > last and nearest is not None and evening > nearest:
-            return
         starts = slot_starts
         if slot is None:
             starts, _ = evening_hours(slots, evening, venue.evening_ends_at) or _DEFAULT_HOURS
@@ -93,7 +107,6 @@ def _reminders(reader: Reader) -> Iterator[tuple[int, str]]:
         at = begins - hours * HOUR_MS
         if begins <= now or created_at >= at or wants_no_reminders(reader, email):
             continue
-        nearest = nearest or evening + timedelta(days=1)
         yield at, id_
 
 

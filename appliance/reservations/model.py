@@ -293,6 +293,18 @@ def cancel_deadline(reader: Reader, reservation: Reservation) -> int:
     return minute_of(day, expected[0], find_zone(reader)) - before
 
 
+def late_deadline(reader: Reader, reservation: Reservation) -> int:
+    """Return until when a guest can tell that the party comes late, in ms since 1970.
+
+    This is as long as the venue's rule `lateArrivalMinutes` keeps the table or, without such a
+    rule, until the evening ends.
+    """
+    kept = get_venue(reader).late_minutes
+    if kept is None:
+        return _end_of_evening(reader, reservation)
+    return expected_at(reader, reservation) + kept * MINUTE_MS
+
+
 def evening_is_over(reader: Reader, reservation: Reservation, at: int | None = None) -> bool:
     """Whether the reservation's evening has ended by `at` (ms since 1970, default: now)."""
     return (reader.now if at is None else at) >= _end_of_evening(reader, reservation)

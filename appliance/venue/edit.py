@@ -341,7 +341,10 @@ def copy_furniture(tx: Transaction, live: Furniture) -> None:
     if they have ever been booked. Clashes are not checked, because no real guest can lose a table.
     """
     status = "inactive" if live.venue.name == UNFURNISHED.name else "active"
-    _update_venue(tx, replace(live.venue, status=status))
+    own = get_venue(tx)
+    wished = replace(live.venue, id=own.id, status=status)
+    if wished != own:  # at a start it rarely is, and writing it reads its phone numbers
+        _update_venue(tx, wished)
     _apply_tables(tx, live.tables)
     _apply_slots(tx, live.slots)
     tx.execute("DELETE FROM closing_day")

@@ -187,9 +187,12 @@ def find_deliveries(reader: Reader, before: int) -> list[Key]:
 
 
 def find_events(reader: Reader, before: int) -> list[Key]:
-    """Return the keys of up to 5000 events that occurred before `before` and have no deliveries."""
+    """Return the keys of up to 5000 events that occurred before `before` and have no deliveries.
+
+    The newest event is kept, so that SQLite does not use its `seq`, which is in cursors, again.
+    """
     sql = """SELECT e.seq FROM event e
-             WHERE e.occurred_at < :before
+             WHERE e.occurred_at < :before AND e.seq < (SELECT max(seq) FROM event)
                  AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.event_seq = e.seq)
              LIMIT :limit"""
     return list(reader.rows(sql, {"before": before, "limit": FOUND}))

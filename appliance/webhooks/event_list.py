@@ -38,7 +38,7 @@ def list_events(
     Also return the cursor for the next call. Test events are left out. Raises ValidationError if
     the cursor is not one of this box, or if events after it have been deleted.
     """
-    last = int(reader.value("SELECT seq FROM sqlite_sequence WHERE name = 'event'") or 0)
+    last = int(reader.value("SELECT max(seq) FROM event") or 0)
     start = last if after == NOW else _read_cursor(reader, after, last)
     sql = """SELECT seq, type, reservation_id, occurred_at FROM event
              WHERE seq > :start AND (reservation_id IS NOT NULL OR type = :venue)

@@ -98,6 +98,7 @@ async def test_who_was_away_longer_than_events_are_kept_is_told_so(running):
     old = (await page(running))["next"]
     running.clock.advance(31 * DAY_MS / 1000)
     await book(running, date="2026-12-23", idempotencyKey="2")
+    await book(running, date="2026-12-24", idempotencyKey="3")
     current = (await page(running))["next"]
     running.clock.advance(31 * DAY_MS / 1000)
     database = running.live.database

@@ -181,7 +181,7 @@ def file_answer(body: bytes, content_type: str, name: str) -> web.Response:
 # second query and more. Every token has the same length.
 _PASTED = re.compile(
     r"/+(access|claim-guest|book|no-reminders)/[^\w-]*([A-Za-z0-9_-]{44})"
-    r"(/cancel|/calendar\.ics|/pass\.png)?(.*)",
+    r"(/cancel|/change|/calendar\.ics|/pass\.png)?(.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _LANGUAGE = re.compile(r"[&?;]lang=([a-z]{2})")

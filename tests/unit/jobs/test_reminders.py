@@ -4,14 +4,13 @@ from datetime import date
 
 import pytest
 
-from appliance.clock import format_instant
-from appliance.jobs.reservation_states import find_next_reminder, stop_reminders
+from appliance.jobs.reservation_states import stop_reminders
 from appliance.reservations.change import cancel
 from tests.conftest import set_rules
 from tests.unit.jobs.keeping import World
 
 NEXT_SATURDAY = date(2026, 11, 28)
-DUE = "2026-11-27T19:30:00.000Z"  # 24 hours before 19:30
+EXPECTED = "2026-11-28T19:30:00Z"
 
 
 class Guests(World):
@@ -29,10 +28,6 @@ class Guests(World):
             ]
         )
 
-    def next_due(self):
-        at = self.database.peek(find_next_reminder)
-        return None if at is None else format_instant(at)
-
 
 @pytest.fixture
 async def world(box, clock):
@@ -44,23 +39,22 @@ async def world(box, clock):
 async def test_a_guest_is_reminded_once_a_day_before(world):
     id_ = await world.book()
     await world.start()
-    assert world.next_due() == DUE
 
-    await world.pass_until("2026-11-27T19:29:59Z")
-    assert world.reminders() == []
-    await world.pass_until("2026-11-28T18:00:00Z")
+    await world.pass_until(EXPECTED)
 
     assert world.reminders() == [id_]
-    assert world.next_due() is None
 
 
-@pytest.mark.parametrize(
-    ("slot", "due"), [("22:00", "2026-11-27T22:00:00.000Z"), ("19:30", DUE), (None, DUE)]
-)
-async def test_the_hours_count_from_the_slot_or_the_first_of_the_evening(world, slot, due):
-    await world.book(slot=slot)
+@pytest.mark.parametrize(("slot", "hour"), [("22:00", 22), ("19:30", 19), (None, 19)])
+async def test_the_hours_count_from_the_slot_or_the_first_of_the_evening(world, slot, hour):
+    id_ = await world.book(slot=slot)
+    await world.start()
 
-    assert world.next_due() == due
+    await world.pass_until(f"2026-11-27T{hour}:00:00Z")
+    assert world.reminders() == ([id_] if hour == 22 else [])
+    await world.pass_until(f"2026-11-27T{hour}:30:00Z")
+
+    assert world.reminders() == [id_]
 
 
 async def test_who_booked_within_those_hours_was_just_written_to(world, clock):
@@ -68,8 +62,8 @@ async def test_who_booked_within_those_hours_was_just_written_to(world, clock):
     await world.book()
 
     await world.start()
+    await world.pass_until(EXPECTED)
 
-    assert world.next_due() is None
     assert world.reminders() == []
 
 
@@ -94,7 +88,10 @@ async def test_who_cancelled_has_no_address_or_came_is_not_reminded(world):
         )
     )
 
-    assert world.next_due() is None
+    await world.start()
+    await world.pass_until(EXPECTED)
+
+    assert world.reminders() == []
 
 
 @pytest.mark.parametrize(("outcome", "reminded"), [("skipped", False), ("sent", True)])
@@ -107,7 +104,10 @@ async def test_who_is_left_to_the_partner_is_left_to_the_partner(world, outcome,
 
     await world.database.write(book_by_partner)
 
-    assert (world.next_due() == DUE) is reminded
+    await world.start()
+    await world.pass_until(EXPECTED)
+
+    assert world.reminders() == ([id_] if reminded else [])
 
 
 async def test_who_wants_no_reminders_gets_none_for_any_reservation(world):

@@ -64,9 +64,9 @@ async def world(box, clock, monkeypatch):
 
 
 async def test_a_dead_delivery_can_be_replayed_for_thirty_days_and_no_longer(world):
-    await world.add("dead", 29, attempts=6)
     await world.add("dead", 31, attempts=6)
     await world.add("delivered", 31, count=3)
+    await world.add("dead", 29, attempts=6)
 
     await world.forget()
 
