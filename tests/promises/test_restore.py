@@ -196,20 +196,6 @@ def test_phones_that_trusted_the_box_trust_the_restored_one(tmp_path):
     leaf.certificate.verify_directly_issued_by(authority.certificate)
 
 
-@pytest.mark.parametrize("left", ["live.db-wal", "secrets/master.key"])
-def test_a_backup_is_not_mixed_with_what_is_left_of_another_box(tmp_path, left):
-    founded = found_box(tmp_path)
-    backup, key = back_up(founded.data)
-    other = tmp_path / "other"
-    (other / left).parent.mkdir(parents=True)
-    (other / left).write_bytes(b"stale")
-
-    with pytest.raises(AssertionError, match=r"must not be mixed|already contains a box"):
-        venuebox("restore", str(backup), "--key", key, data=other)
-
-    assert (other / left).read_bytes() == b"stale"
-
-
 def test_a_damaged_box_is_not_served_and_the_latest_backup_takes_its_place(tmp_path):
     founded = found_box(tmp_path)
     backup, _ = back_up(founded.data)
@@ -237,15 +223,6 @@ def restored_at(data):
     with closing(open_connection(data / "live.db", writable=False)) as connection:
         lines = list_audit_entries(Reader(connection, SystemClock(), newest_zone_database()), 9)
     return [line.detail["made_at"] for line in lines if line.what == "restored"]
-
-
-def test_a_backup_is_verified_with_its_key_and_no_other(tmp_path):
-    founded = found_box(tmp_path)
-    backup, _ = back_up(founded.data)
-
-    venuebox("backup", "verify", str(backup), data=founded.data)
-    with pytest.raises(AssertionError, match="recovery key"):
-        venuebox("backup", "verify", str(backup), data=tmp_path / "nowhere")
 
 
 def venuebox_at(time, *argv, data):
