@@ -32,10 +32,9 @@ from appliance.staff.accounts import is_closed, offer_setup
 from appliance.tls.certificates import Certificates
 from web.application import build_application
 from web.connection import Connection, ConnectionLimit, affordable_connections
-from web.duplicate import refuse_duplicate
 from web.error_pages import refuse_unread
 from web.listeners import CountedTls, Listening, accept_tls, listen, open_certificates
-from web.mdns import find_addresses, find_local_address, following
+from web.mdns import find_addresses, find_local_address, following, refuse_duplicate
 from web.middleware import REQUESTS, SETUP_PATH
 from web.relay.client import RelayClient
 

@@ -87,6 +87,7 @@ class Venue:
     - `payment_hours`: guests pay in advance within so many hours; 0 is no deadline.
     - `payment_frees`: what is not paid by the deadline is cancelled.
     - `contact_days`: guests' names, contacts and notes are erased so many days after the evening.
+    - `capacity`: how many people may be inside; None is no limit.
     """
 
     id: str
@@ -117,6 +118,7 @@ class Venue:
     payment_how: str | None = None
     payment_hours: int = 0
     payment_frees: bool = False
+    capacity: int | None = None
 
     def how_to_pay(self, amount: int, code: str | None) -> str | None:
         """Return how a guest pays `amount`, with amount and access code entered, or None."""
@@ -439,7 +441,7 @@ def _load_venue(reader: Reader) -> Venue:
                     phone, booking_page, cancel_hours, reminder_hours, early_minutes,
                     contact_days, house_email, hears_requests, hears_cancellations,
                     hears_payments, slots_only, names_at_door, payment_how,
-                    payment_hours, payment_frees
+                    payment_hours, payment_frees, capacity
              FROM venue"""
     venue = reader.one(_venue, sql)
     if venue is None:
