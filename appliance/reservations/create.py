@@ -3,6 +3,7 @@
 import hashlib
 import json
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from msgspec import Struct
@@ -289,19 +290,19 @@ def book(tx: Transaction, booking: Booking) -> Reservation:
     if has_begun(slot, slots, booking.date, venue, zone, tx.now):
         raise InvalidSlot(field="slot")
     if booking.table_id == ANY_TABLE:
-        booking = replace(booking, table_id=_best_table(tx, booking, slot).id)
+        fitting = list_fitting(tx, booking.date, slot, booking.guests)
+        if not fitting:
+            raise TableTaken
+        booking = replace(booking, table_id=fitting[0].id)
     return enter_for_guest(tx, booking, notify=True, request_hash=request_hash)
 
 
-def _best_table(reader: Reader, booking: Booking, slot: Slot | None) -> Table:
-    """Return the free table with the lowest capacity that fits the party.
+def list_fitting(reader: Reader, day: date, slot: Slot | None, guests: int) -> list[Table]:
+    """Return the free tables that fit the party, the best one first.
 
-    If several tables have that capacity, return the one with the lowest minimum spend. If that is
-    also the same, return the first of them in the table list. Raises TableTaken if no free table
-    fits the party.
+    It has the lowest capacity and, of several such tables, the lowest minimum spend. Tables with
+    the same of both stay in the order of the table list.
     """
-    found = read_availability(reader, booking.date, slot)
-    free = [entry.table for entry in found if entry.available and entry.table.seats(booking.guests)]
-    if not free:
-        raise TableTaken
-    return min(free, key=lambda table: (table.capacity_max, table.minimum_spend))
+    found = read_availability(reader, day, slot)
+    free = [entry.table for entry in found if entry.available and entry.table.seats(guests)]
+    return sorted(free, key=lambda table: (table.capacity_max, table.minimum_spend))

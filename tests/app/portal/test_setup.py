@@ -113,7 +113,8 @@ async def save_rules(owner, **changes):
              "evening_ends_at", "cancel_hours", "reminder_hours", "early_minutes",
              "contact_days")  # fmt: skip
     form = {name: value_of(page, name) for name in names}
-    ways = {"status": "active", "reservation_mode": "free", "auto_confirm": "1"}
+    ways = {"status": "active", "reservation_mode": "free", "auto_confirm": "1",
+            "names_at_door": "initial"}  # fmt: skip
     return await owner.post(RULES, {**form, **ways, **changes})
 
 
