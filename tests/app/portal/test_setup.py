@@ -110,9 +110,10 @@ async def save_rules(owner, **changes):
     _, page, _ = await owner.get(RULES)
     names = ("seen", "name", "slug", "time_zone", "currency", "request_expiry_hours",
              "evening_ends_at", "cancel_hours", "reminder_hours", "early_minutes",
-             "contact_days")  # fmt: skip
+             "contact_days", "payment_hours")  # fmt: skip
     form = {name: value_of(page, name) for name in names}
-    ways = {"status": "active", "reservation_mode": "free", "auto_confirm": "1"}
+    ways = {"status": "active", "reservation_mode": "free", "auto_confirm": "1",
+            "names_at_door": "initial"}  # fmt: skip
     return await owner.post(RULES, {**form, **ways, **changes})
 
 
