@@ -193,8 +193,6 @@ export class VerdictView {
     facts.append(party);
     const name = guest.customerFirstName;
     if (name) facts.append(createName("bdi", "first-name", name));
-    const { phoneEnd: end } = guest;
-    if (end) facts.append(create("span", "phone-end", this.words.say("phone", { end })));
     if (guest.out) facts.append(create("span", "out", this.words.say("outside", { count: guest.out })));
     if (guest.slot) facts.append(create("span", "slot", guest.slot));
   }
