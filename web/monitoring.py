@@ -22,8 +22,15 @@ from appliance.core.errors import NotFound, OperatorError, Unavailable
 from appliance.core.network import is_public
 from appliance.core.settings import Settings, read_settings
 from appliance.database.connection import Reader
-from appliance.doctor.check import NGINX, Check, CheckContext, Machine
-from appliance.doctor.observations import PROXY_SILENT, PROXY_UNKNOWN, observe
+from appliance.doctor.check import (
+    NGINX,
+    PROXY_SILENT,
+    PROXY_UNKNOWN,
+    Check,
+    CheckContext,
+    Machine,
+    observe,
+)
 from appliance.doctor.outside import OutsideWatch
 from appliance.environment import Environment
 from appliance.http.request import address_of, answer, is_loopback, is_trusted, networks_of

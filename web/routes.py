@@ -28,8 +28,8 @@ from web.api.webhooks import (
 )
 from web.guest.access import access_page, pass_picture, send_calendar, service_worker
 from web.guest.book import booked_page, booking_page, send_booking
+from web.guest.changes import cancel_page, change_page
 from web.guest.my_reservations import (
-    cancel_page,
     claim_page,
     erase_mine,
     forget_all,
@@ -85,6 +85,10 @@ GUEST_ROUTES = (
     ("GET", "/access/service-worker.js", service_worker),
     ("GET", "/access/{token}/calendar.ics", send_calendar),
     ("GET", "/access/{token}/pass.png", pass_picture),
+    ("GET", "/access/{token}/change", change_page),
+    ("POST", "/access/{token}/change", change_page),
+    ("GET", "/access/{token}/cancel", cancel_page),
+    ("POST", "/access/{token}/cancel", cancel_page),
     ("GET", "/access/{token:.*}", access_page),
     ("GET", "/claim-guest/{token}/cancel", cancel_page),
     ("POST", "/claim-guest/{token}/cancel", cancel_page),
@@ -94,8 +98,6 @@ GUEST_ROUTES = (
     ("POST", "/me/forget", forget_all),
     ("GET", "/me/{id}", my_reservation),
     ("POST", "/me/{id}", my_reservation),
-    ("GET", "/me/{id}/cancel", cancel_page),
-    ("POST", "/me/{id}/cancel", cancel_page),
     ("GET", "/me/{id}/data.json", my_data),
     ("POST", "/me/{id}/erasure", erase_mine),
     ("GET", "/book", booking_page),

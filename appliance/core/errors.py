@@ -562,7 +562,7 @@ class NotSetUp(Unavailable):
     text = "This box is not set up yet: open the link that it shows when it starts."
 
 
-class TooLateToCancel(WrongState):
-    """It is too late for the guest to cancel. Partners and staff may cancel at any time."""
+class TooLate(WrongState):
+    """It is too late for the guest to cancel or change. Partners and staff may at any time."""
 
-    text = "Too late to cancel here: please call the venue."
+    text = "Too late to do this here: please call the venue."

@@ -1,4 +1,8 @@
-"""The context and results of the checks of `venuebox doctor`, and sentences about observations."""
+"""The context and results of the checks of `venuebox doctor`, and what the running box observes.
+
+An observation is what a check cannot find out again, such as a proxy's headers. It is a row from
+when the fault begins until it ends or the box stops.
+"""
 
 import http.client
 import os
@@ -20,11 +24,15 @@ from appliance.core.i18n import mark as _
 from appliance.core.network import has_way_out
 from appliance.core.settings import Settings
 from appliance.core.tokens import EnvironmentName
-from appliance.database.connection import Reader, is_unopenable, open_connection
+from appliance.database.connection import Reader, Transaction, is_unopenable, open_connection
 from appliance.database.migrate import newest_schema
-from appliance.doctor.observations import Observation
 from appliance.tls.acme import State
 
+# What the running box observes.
+DAMAGED = "database_damaged"
+READER_TROUBLE = "reader_trouble"
+PROXY_UNKNOWN, PROXY_SILENT = "proxy_unknown", "proxy_says_nothing"
+RELAY_AWAY, RELAY_UNUSABLE = "relay_away", "relay_unusable"
 SKEW_WARNING_S = 60  # receivers refuse signatures from 300 s on
 SCHEMA = "PRAGMA user_version"  # a database's schema version
 
@@ -97,6 +105,16 @@ MESSAGES: Mapping[str, str] = {
     ),
     "relay_unusable": _("the box does not connect to its relay: %(detail)s"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A fault that lasts since `since` (ms since 1970). `subject` may be an address."""
+
+    name: str
+    subject: str
+    since: int
+    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +233,6 @@ class Machine:
 
     statvfs: Callable[[Path], os.statvfs_result] = os.statvfs
     device: Callable[[Path], int] = lambda path: path.stat().st_dev
-    proc: Path = Path("/proc")
     is_synchronised: Callable[[], bool] = kernel_is_synchronised
     has_way_out: Callable[[], bool] = has_way_out
     ask: Callable[[str], int | None] = ask_health
@@ -300,3 +317,31 @@ def describe_acme(state: State) -> Sentence:
     """Return why the latest attempt to obtain a certificate failed. `state.reason` is not empty."""
     values = {"subject": state.subject[0], "detail": state.detail.rstrip(".")}
     return Sentence(MESSAGES[f"acme_{state.reason}"], values)
+
+
+def list_observations(reader: Reader, prefix: str = "") -> list[Observation]:
+    """Return the observations whose names begin with `prefix`, oldest first."""
+    sql = """SELECT name, subject, since, detail FROM observation
+             WHERE name LIKE :prefix || '%' ORDER BY since, name, subject"""
+    return [Observation(*row) for row in reader.rows(sql, {"prefix": prefix})]
+
+
+def observe(tx: Transaction, name: str, detail: str, subject: str = "") -> None:
+    """Store a fault that begins now, or delete it if `detail` is empty. `since` is kept."""
+    values = {"name": name, "subject": subject, "detail": detail, "now": tx.now}
+    tx.execute(
+        """INSERT INTO observation (name, subject, since, detail)
+           SELECT :name, :subject, :now, :detail WHERE :detail <> ''
+           ON CONFLICT (name, subject) DO UPDATE SET detail = :detail""",
+        values,
+    )
+    tx.execute(
+        """DELETE FROM observation
+           WHERE name = :name AND subject = :subject AND :detail = ''""",
+        values,
+    )
+
+
+def forget_observations(tx: Transaction) -> None:
+    """Delete what the process saw, except that a database is damaged."""
+    tx.execute("DELETE FROM observation WHERE name <> :damaged", {"damaged": DAMAGED})

@@ -6,7 +6,6 @@ of the data directory are in data.py.
 
 import asyncio
 import os
-import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -24,6 +23,7 @@ from appliance.core.settings import ServerSettings
 from appliance.core.tokens import Keyring
 from appliance.doctor import data
 from appliance.doctor.check import (
+    READER_TROUBLE,
     SKEW_WARNING_S,
     Check,
     CheckContext,
@@ -32,10 +32,10 @@ from appliance.doctor.check import (
     at_least,
     describe_acme,
     describe_seen,
+    list_observations,
     utc,
 )
 from appliance.doctor.mirror import mirror
-from appliance.doctor.observations import READER_TROUBLE, list_observations
 from appliance.doctor.outside import NONCE_BYTES, check_outside, is_checked
 from appliance.reservations.email_queue import SETTINGS_TROUBLE
 from appliance.tls.acme import read_plan
@@ -81,26 +81,6 @@ def disk(context: CheckContext) -> Check:
         100,
         "Free on the disk: %(mib)s MiB.",
         "Delete what does not belong to the box, or use a larger drive.",
-        mib=mib,
-    )
-
-
-def memory(context: CheckContext) -> Check:
-    """Check the available memory. Warn below 128 MiB, and fail below 32 MiB."""
-    try:
-        text = (context.machine.proc / "meminfo").read_text("ascii")
-    except OSError:
-        raise NotExamined from None
-    found = re.search(r"^MemAvailable: *(\d+) kB$", text, re.MULTILINE)
-    if found is None:
-        raise NotExamined
-    mib = int(found[1]) // 1024
-    return at_least(
-        mib,
-        128,
-        32,
-        "Free memory: %(mib)s MiB.",
-        "Stop other programs on this machine, or add memory.",
         mib=mib,
     )
 
@@ -517,9 +497,9 @@ def deliveries(context: CheckContext) -> Check:
 # Each check is named after its function. A check that does not apply raises NotExamined.
 CHECKS: tuple[Callable[[CheckContext], Check], ...] = (
     box, settings,
-    data.permissions, data.master_key, data.integrity, data.schema, data.wal,
+    data.permissions, data.master_key, data.integrity, data.schema,
     data.backups, data.backup_target, mirror,
-    disk, memory, clock, time_zones,
+    disk, clock, time_zones,
     data.signing_key, uplink,
     mail, outside, relay, proxies, endpoints, deliveries,
     readers, certificate, acme,

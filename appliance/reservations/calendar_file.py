@@ -11,6 +11,7 @@ from appliance.venue.model import Venue, minute_of
 _STATES = {"confirmed": "CONFIRMED", "completed": "CONFIRMED", "cancelled": "CANCELLED",
            "declined": "CANCELLED"}  # fmt: skip
 _LINE_OCTETS = 75
+_ALARM_BEFORE = "PT2H"  # before the start
 
 
 def calendar_file(
@@ -20,9 +21,10 @@ def calendar_file(
     """Return an iCalendar file (with CRLF line endings) that contains a reservation as one event.
 
     `hours` is the result of `hours_of`; if it is None, the event lasts all day. `url` is the
-    guest's link, and `organizer` the address that an email with the file comes from. All files for
-    a reservation have the same UID, so a file with a higher SEQUENCE replaces the event in the
-    guest's calendar, or removes it (RFC 5546, section 3.2.5).
+    guest's link, and `organizer` the address that an email with the file comes from. A calendar
+    reminds of the event two hours before. All files for a reservation have the same UID, so a file
+    with a higher SEQUENCE replaces the event in the guest's calendar, or removes it (RFC 5546,
+    section 3.2.5).
     """
     day, gettext, code = date.fromisoformat(reservation.date), language.gettext, ""
     if hours is None:
@@ -34,6 +36,7 @@ def calendar_file(
     party = language.ngettext("%(count)s guest", "%(count)s guests", reservation.guests)
     location = ", ".join(filter(None, (venue.name, venue.address)))
     description = "\n".join(filter(None, (reservation.table_name, party, code, url)))
+    summary = _text(gettext("Table at %(venue)s", venue=venue.name))
     lines = [
         "BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//venuebox//guest//EN", "CALSCALE:GREGORIAN",
         f"METHOD:{calendar_method(reservation)}", "BEGIN:VEVENT",
@@ -43,14 +46,23 @@ def calendar_file(
         f"DTSTART{starts}",
         f"DTEND{ends}",
         f"STATUS:{_STATES.get(reservation.status, 'TENTATIVE')}",
-        f"SUMMARY:{_text(gettext('Table at %(venue)s', venue=venue.name))}",
+        f"SUMMARY:{summary}",
         f"LOCATION:{_text(location)}",
         f"DESCRIPTION:{_text(description)}",
         f"URL:{url}",
         *([f"ORGANIZER;CN={_quoted(venue.name)}:mailto:{organizer}"] if organizer else ()),
+        *(_alarm(summary) if hours is not None and reservation.holds else ()),
         "END:VEVENT", "END:VCALENDAR",
     ]  # fmt: skip
     return "".join(_fold(line) + "\r\n" for line in lines)
+
+
+def _alarm(summary: str) -> tuple[str, ...]:
+    """Return the lines of an alarm (RFC 5545, section 3.6.6)."""
+    return (
+        "BEGIN:VALARM", "ACTION:DISPLAY", f"TRIGGER:-{_ALARM_BEFORE}", f"DESCRIPTION:{summary}",
+        "END:VALARM",
+    )  # fmt: skip
 
 
 def calendar_method(reservation: Reservation) -> str:

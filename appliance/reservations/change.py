@@ -1,4 +1,4 @@
-"""Change a reservation: amend, move, accept, decline, cancel or claim (interface, section 3)."""
+"""Change a reservation: amend, move, accept, decline or cancel (interface, section 3)."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -16,11 +16,8 @@ from appliance.core.errors import (
     GuestsOutOfRange,
     NotChangeable,
     NotFound,
-    RateLimited,
-    TooLateToCancel,
     WrongState,
     check_length,
-    field_invalid,
 )
 from appliance.database.connection import Transaction
 from appliance.outbox import announce
@@ -34,11 +31,9 @@ from appliance.reservations.holds import (
 )
 from appliance.reservations.model import (
     FREEING_STATUSES,
-    LANGUAGES,
     LAST_GENERATION,
     OPEN_STATUSES,
     Reservation,
-    cancel_deadline,
 )
 from appliance.reservations.request import (
     NOTES_MAX,
@@ -57,10 +52,6 @@ from appliance.venue.model import check_seats, find_zone, get_table, link_expiry
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-# Maximum number of changes that guests can make to one reservation. Without this limit, anyone with
-# the link could add any number of entries to the reservation's history.
-_GUEST_CHANGES_MAX = 100
 
 
 def as_seen(
@@ -142,22 +133,6 @@ def cancel_own(
     if get_reservation(tx, reservation_id).lineage != key.lineage:
         raise NotFound
     return cancel(tx, reservation_id, actor=f"key:{key.id}", notify=notify)
-
-
-def cancel_by_guest(tx: Transaction, reservation_id: str) -> Cancelled:
-    """Cancel a reservation at the guest's request, like `cancel()`. Idempotent.
-
-    Raises TooLateToCancel if the party has checked in or the deadline (the venue's `cancel_hours`
-    before the start) has passed, and WrongState if the reservation is declined or completed.
-    """
-    reservation = get_reservation(tx, reservation_id)
-    if reservation.status == "completed":
-        raise WrongState(state=reservation.status)
-    if reservation.holds:
-        deadline = cancel_deadline(tx, reservation)
-        if reservation.checked_in_at is not None or tx.now >= deadline:
-            raise TooLateToCancel
-    return cancel(tx, reservation_id, actor="guest")
 
 
 def cancel(
@@ -440,71 +415,3 @@ def reissue_pass(
         reservation=reservation_id, date=reservation.date, table=reservation.table_name,
     )  # fmt: skip
     return get_reservation(tx, reservation_id)
-
-
-@dataclass(frozen=True, slots=True)
-class Correction:
-    """A guest's correction to their own data. None leaves a field unchanged."""
-
-    name: str | None = None
-    email: str | None = None
-    phone: str | None = None
-    language: str | None = None
-
-
-def claim(
-    tx: Transaction, reservation_id: str, device_hash: bytes | None,
-    correction: Correction | None = None,
-) -> Reservation:  # fmt: skip
-    """Apply the guest's correction, and save the reservation for the guest's browser.
-
-    `device_hash` identifies the browser. If it is None, the reservation is not saved. Saving the
-    reservation again for the same browser has no effect. A cancelled, declined or completed
-    reservation is neither saved nor corrected. Raises the same errors as `correct`, except
-    WrongState. Saving the reservation for another browser counts as a change by guests, so it can
-    also raise RateLimited.
-    """
-    reservation = get_reservation(tx, reservation_id)
-    if reservation.status not in OPEN_STATUSES:
-        return reservation
-    if correction is not None:
-        reservation = correct(tx, reservation_id, correction)
-    sql = """INSERT INTO claim (device_hash, reservation_id, at)
-             VALUES (:device, :id, :at) ON CONFLICT DO NOTHING"""
-    claimed = {"device": device_hash, "id": reservation_id, "at": tx.now}
-    if device_hash is not None and tx.execute(sql, claimed):
-        add_history(tx, reservation_id, "claimed", "guest")
-        _check_guest_changes(tx, reservation_id)
-    return reservation
-
-
-def correct(tx: Transaction, reservation_id: str, correction: Correction) -> Reservation:
-    """Update the guest's name, email address, phone number and language.
-
-    The guest's pass stays valid. Raises CustomerNameRequired, InvalidEmail or ValidationError if
-    a value is invalid, WrongState if the reservation is cancelled, declined or completed, and
-    RateLimited after a hundred changes by guests.
-    """
-    reservation = get_reservation(tx, reservation_id)
-    if reservation.status not in OPEN_STATUSES:
-        raise WrongState(state=reservation.status)
-    check_customer(correction.name, correction.email, correction.phone, "")
-    if correction.language is not None and correction.language not in LANGUAGES:
-        raise field_invalid("language", "fr, en or ar expected.")
-    wanted = {
-        "customer_name": correction.name or reservation.customer_name,
-        "customer_email": correction.email or reservation.customer_email,
-        "customer_phone": correction.phone or reservation.customer_phone,
-        "language": correction.language or reservation.language,
-    }
-    corrected = change_reservation(tx, reservation_id, wanted, actor="guest").reservation
-    if corrected.version != reservation.version:
-        _check_guest_changes(tx, reservation_id)
-    return corrected
-
-
-def _check_guest_changes(tx: Transaction, reservation_id: str) -> None:
-    """Raise RateLimited if guests have changed this reservation more than a hundred times."""
-    sql = "SELECT count(*) FROM history WHERE reservation_id = :id AND actor = 'guest'"
-    if tx.value(sql, {"id": reservation_id}) > _GUEST_CHANGES_MAX:
-        raise RateLimited

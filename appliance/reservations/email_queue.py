@@ -24,6 +24,7 @@ UNASKED = ("reminder",)  # kinds that guests can unsubscribe from
 HOUSE_KINDS = {
     "house_request": "hears_requests",
     "house_cancelled": "hears_cancellations",
+    "house_changed": "hears_cancellations",
     "house_payment": "hears_payments",
 }
 _RETRY_SECONDS = (60, 300, 1800, 7200, 21600)

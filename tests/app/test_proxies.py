@@ -8,7 +8,7 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
-from appliance.doctor.observations import list_observations
+from appliance.doctor.check import list_observations
 from appliance.http.request import caller_key, is_private, networks_of, peer_of
 from tests.app.portal.people import a_person
 from tests.conftest import opened_box, running_box, with_settings

@@ -13,7 +13,7 @@ from appliance.core.errors import (
 from appliance.database.connection import Transaction
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT
-from appliance.reservations.change import claim
+from appliance.reservations.by_guest import claim
 from appliance.reservations.create import book as book_table
 from appliance.reservations.email_queue import was_written_to
 from appliance.reservations.model import Reservation
@@ -81,7 +81,7 @@ async def booked_page(request: web.Request) -> web.Response:
     opened = await open_link(request, "access")
     environment, device, id_ = request[ENVIRONMENT], find_device(request), opened.reservation.id
     database = environment.database
-    # Guests may share the link to this page, so only the browser that booked may cancel.
+    # Guests may share the link to this page.
     is_mine = device is not None and await database.read(is_claimed, device.hash, id_)
     writes = emails_are_sent(environment) and await database.read(was_written_to, id_)
     return reservation_page(request, "guest/booked.html", opened, is_mine=is_mine, writes=writes)

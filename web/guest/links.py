@@ -19,6 +19,7 @@ from appliance.reservations.model import (
     cancel_deadline,
     evening_is_over,
     hours_of,
+    late_deadline,
 )
 from appliance.reservations.request import parse_uuid
 from appliance.reservations.rows import (
@@ -42,7 +43,8 @@ class OpenedLink:
 
     - `hours`: the result of `hours_of`.
     - `guest_pass`: the text of the QR code, or None if the reservation no longer holds its table.
-    - `cancel_until`: the guest's cancellation deadline, in ms since 1970.
+    - `cancel_until`: until when the guest may cancel or come with fewer, in ms since 1970.
+    - `may_be_late`: whether the guest may say that the party comes late.
     - `is_alive`: true until the reservation's links expire.
     - `is_over`: true once the evening has ended.
     - `received`: the payments so far, in whole currency units.
@@ -60,6 +62,7 @@ class OpenedLink:
     guest_pass: str | None
     cancel_until: int
     may_cancel: bool
+    may_be_late: bool
     is_alive: bool
     is_over: bool
     asked_for_erasure: bool
@@ -78,6 +81,21 @@ class OpenedLink:
     def day(self) -> date:
         """Return the date of the evening."""
         return date.fromisoformat(self.reservation.date)
+
+    @property
+    def is_past(self) -> bool:
+        """Return whether the evening has ended or the reservation is completed."""
+        return self.is_over or self.reservation.status == "completed"
+
+    @property
+    def has_arrived(self) -> bool:
+        """Return whether the party is in, this evening."""
+        return self.reservation.checked_in_at is not None and not self.is_past
+
+    @property
+    def is_expected(self) -> bool:
+        """Return whether the party may still come."""
+        return self.reservation.holds and not self.has_arrived and not self.is_past
 
     @property
     def is_open(self) -> bool:
@@ -156,7 +174,7 @@ def _open(
         return None
     now, keyring = reader.now, environment.keyring
     cancel_until = cancel_deadline(reader, reservation)
-    has_arrived = reservation.status == "completed" or reservation.checked_in_at is not None
+    is_awaited = reservation.status in OPEN_STATUSES and reservation.checked_in_at is None
     guest_pass = None
     if reservation.holds:
         guest_pass = pass_text(reader, keyring, environment.name, reservation)
@@ -170,7 +188,8 @@ def _open(
         tonight=find_tonight(reader),
         guest_pass=guest_pass,
         cancel_until=cancel_until,
-        may_cancel=reservation.holds and not has_arrived and now < cancel_until,
+        may_cancel=is_awaited and now < cancel_until,
+        may_be_late=is_awaited and now < late_deadline(reader, reservation),
         is_alive=now < reservation.link_expires_at,
         is_over=evening_is_over(reader, reservation),
         asked_for_erasure=has_asked_for_erasure(reader, reservation_id),

@@ -1,17 +1,16 @@
-"""The claim page, "my reservations" (which needs no account), and cancellation by guests."""
+"""The claim page and "my reservations", which needs no account."""
 
 import json
 from collections.abc import Callable
-from contextlib import suppress
 
 from aiohttp import web
 
-from appliance.core.errors import ApiError, RateLimited, Unavailable, WrongState
+from appliance.core.errors import ApiError, RateLimited
 from appliance.database.connection import Transaction
 from appliance.http.request import ENVIRONMENT
 from appliance.jobs.reservation_states import stop_reminders
 from appliance.privacy import ask_erasure, export_guests
-from appliance.reservations.change import Correction, cancel_by_guest, claim, correct
+from appliance.reservations.by_guest import Correction, claim, correct
 from appliance.reservations.model import Reservation
 from appliance.reservations.request import read_contacts
 from appliance.reservations.rows import delete_claims, find_reservation
@@ -28,7 +27,6 @@ from web.guest.links import (
 )
 from web.guest.responses import (
     PARTNERS_LANGUAGE,
-    DeadLink,
     dead_link,
     file_answer,
     guest_page,
@@ -59,52 +57,10 @@ async def claim_page(request: web.Request) -> web.Response:
     if refusal is not None:
         return _show_form(request, "guest/claim.html", opened, refusal, correction)
     opened = await open_link(request, "claim")
-    cancel = f"{request[ENVIRONMENT].prefix}/claim-guest/{request.match_info['token']}/cancel"
-    response = reservation_page(
-        request, "guest/claimed.html", opened, is_kept=device is not None, cancel=cancel
-    )
+    response = reservation_page(request, "guest/claimed.html", opened, is_kept=device is not None)
     if opened.is_open:
         keep_device(request, response, device)
     return response
-
-
-@guest_page
-async def cancel_page(request: web.Request) -> web.Response:
-    """`GET|POST …/cancel`: show the cancellation deadline and a button, or cancel.
-
-    A second POST has no effect. After Unavailable, the page shows an error message. After
-    WrongState it shows none, because the reservation's status on the page explains why it could not
-    be cancelled.
-    """
-    opened, refusal = await _open(request), None
-    if request.method == "POST":
-        database = request[ENVIRONMENT].database
-        try:
-            await database.write(cancel_by_guest, opened.reservation.id)
-        except (WrongState, Unavailable) as error:
-            refusal = error
-        with suppress(DeadLink):  # if the link has just expired, show the state read above
-            opened = await _open(request)
-    reservation = opened.reservation
-    is_past = opened.is_over or reservation.status == "completed"
-    has_arrived = reservation.checked_in_at is not None and not is_past
-    response = reservation_page(
-        request,
-        "guest/cancel.html",
-        opened,
-        refusal if isinstance(refusal, Unavailable) else None,
-        has_arrived=has_arrived,
-        is_past=is_past,
-        is_expected=reservation.holds and not has_arrived and not is_past,
-    )
-    response.set_status(refusal.status if refusal else 200)
-    return response
-
-
-async def _open(request: web.Request) -> OpenedLink:
-    if "token" in request.match_info:
-        return await open_link(request, "claim")
-    return await open_mine(request)
 
 
 async def my_reservations(request: web.Request) -> web.Response:

@@ -5,7 +5,7 @@ import pytest
 from appliance.box import find_heartbeat, write_heartbeat
 from appliance.clock import parse_instant
 from appliance.core.settings import read_settings
-from appliance.doctor.observations import PROXY_SILENT, observe
+from appliance.doctor.check import PROXY_SILENT, observe
 from appliance.staff.audit_log import list_audit_entries
 from tests.app.portal.people import a_person, keeps_settings
 from tests.conftest import with_settings

@@ -8,7 +8,7 @@ import pytest
 
 from appliance.door.guest_pass import pass_text
 from appliance.privacy import ask_erasure
-from appliance.reservations.change import claim
+from appliance.reservations.by_guest import claim
 from appliance.reservations.rows import list_erasure_requests
 from tests.app.portal.door_room import a_terminal, scan
 from tests.app.portal.people import a_person

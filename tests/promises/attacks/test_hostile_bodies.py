@@ -24,7 +24,7 @@ from aiohttp import web
 from appliance.core.tokens import hash_token
 from appliance.door.terminals import issue_terminal
 from appliance.http.request import PRINCIPALS
-from appliance.reservations.change import claim
+from appliance.reservations.by_guest import claim
 from tests.application import application_of
 from tests.clocks import StoppedClock
 from tests.conftest import opened_box, set_rules, with_settings

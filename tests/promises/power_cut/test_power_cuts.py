@@ -10,7 +10,6 @@ lost, works on, and then the power fails, but not while that start empties the l
 import asyncio
 import os
 import random
-from functools import partial
 
 import pytest
 
@@ -19,11 +18,9 @@ from tests.promises.power_cut.venue import VenueOnDisk, complaints
 from tests.promises.power_cut.vfs import Disk
 from tests.soak.scale import FULL, Progress, tell
 
-MANY_CUTS = 10_000 if FULL else 1_000
+CUTS, CHANGES = (10_000, 250) if FULL else (300, 160)
 FAILURES = 3_000 if FULL else 60
 OF_ONE_VENUE = 25  # runs, before its file grows too big to be fast
-MOST_CHANGES = 250
-FEWER_CHANGES = 160  # for the short run
 MOST_SYNCS = 60
 MOST_STARTS = 4
 
@@ -50,7 +47,7 @@ def suffer(vfs, furnished, seed, lives, live, **changes):
     return [], venues
 
 
-async def lose_power(venue, most=MOST_CHANGES):
+async def lose_power(venue, most=CHANGES):
     await venue.live_until_a_cut(venue.draw.randint(0, most))
 
 
@@ -64,25 +61,21 @@ async def fail_a_sync(venue):
         if start == MOST_STARTS - 1:
             disk.mend()  # a broken disk is replaced
         refused = venue.refused_starts
-        await venue.live_until_a_failure(disk, draw.randint(0, MOST_CHANGES))
+        await venue.live_until_a_failure(disk, draw.randint(0, CHANGES))
         if venue.refused_starts == refused or disk.is_dead:
             break
     venue.files = disk.after_a_cut(draw)
 
 
-@pytest.mark.parametrize(
-    ("cuts", "changes"),
-    [(300, FEWER_CHANGES), pytest.param(MANY_CUTS, MOST_CHANGES, marks=pytest.mark.slow)],
-)
-def test_nothing_acknowledged_is_lost_and_no_table_is_held_twice(vfs, furnished, cuts, changes):
+def test_nothing_acknowledged_is_lost_and_no_table_is_held_twice(vfs, furnished):
     seed = a_seed()
 
-    found, venues = suffer(vfs, furnished, seed, cuts, partial(lose_power, most=changes))
+    found, venues = suffer(vfs, furnished, seed, CUTS, lose_power)
 
     facts = sum(len(venue.facts) for venue in venues)
-    tell("power cuts", cuts, seed=seed, found=found)
+    tell("power cuts", CUTS, seed=seed, found=found)
     assert found == [], f"POWER_CUT_SEED={seed} repeats it"
-    assert facts > cuts
+    assert facts > CUTS
 
 
 # SQLite ignores a checkpoint that fails in a COMMIT and repeats it whole; apsw warns of the error.

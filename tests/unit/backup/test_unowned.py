@@ -1,6 +1,7 @@
-"""A machine that is to take over: its box was started, and nobody has set it up."""
+"""A machine that is to take over: what it has already, and what of a backup is put there."""
 
 import pytest
+from pyrage import x25519
 
 from appliance.backup.restore import is_unowned
 from appliance.clock import SystemClock, newest_zone_database
@@ -82,3 +83,21 @@ def test_what_may_be_somebodys_box_is_refused_as_ever(backup, tmp_path, spoil, c
     assert not is_unowned(held, SystemClock(), newest_zone_database())
     assert restore(backup, held) == 1
     assert "already contains a box" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("left", ["live.db-wal", "secrets/master.key"])
+def test_a_backup_is_not_mixed_with_what_is_left_of_another_box(backup, tmp_path, left):
+    other = DataDirectory(tmp_path / "other")
+    (other.root / left).parent.mkdir(parents=True)
+    (other.root / left).write_bytes(b"stale")
+
+    assert restore(backup, other) == 1
+
+    assert (other.root / left).read_bytes() == b"stale"
+
+
+def test_a_backup_is_verified_with_its_key_and_no_other(backup, tmp_path):
+    verify = ["backup", "verify", str(backup), "--data", str(tmp_path / "nowhere"), "--key"]
+
+    assert main([*verify, KEY_TEXT], {}) == 0
+    assert main([*verify, str(x25519.Identity.generate())], {}) == 1

@@ -9,14 +9,16 @@ from appliance.clock import SystemClock, newest_zone_database
 from appliance.core.tokens import Tokens
 from appliance.database.integrity import session
 from appliance.doctor import checks as doctor_checks
-from appliance.doctor.check import MESSAGES, Check, worst
-from appliance.doctor.checks import CHECKS, examine
-from appliance.doctor.observations import (
+from appliance.doctor.check import (
+    MESSAGES,
     PROXY_SILENT,
     PROXY_UNKNOWN,
     RELAY_AWAY,
     RELAY_UNUSABLE,
+    Check,
+    worst,
 )
+from appliance.doctor.checks import CHECKS, examine
 from appliance.reservations.create import enter_by_staff
 from appliance.tls.acme import REASONS
 from tests.builders import a_booking

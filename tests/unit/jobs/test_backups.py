@@ -7,7 +7,7 @@ import pytest
 from appliance.backup.catalogue import read_record, write_record
 from appliance.backup.copies import Copier, CopyRecord
 from appliance.core.data_directory import DataDirectory
-from appliance.doctor.observations import DAMAGED, PROXY_SILENT, observe
+from appliance.doctor.check import DAMAGED, PROXY_SILENT, observe
 from appliance.jobs.nightly import (
     BackupCopies,
     FrequentBackups,

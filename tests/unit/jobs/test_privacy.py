@@ -22,7 +22,7 @@ from appliance.privacy import (
     export_guests,
     read_list,
 )
-from appliance.reservations.change import claim
+from appliance.reservations.by_guest import claim
 from appliance.reservations.create import enter_by_staff
 from appliance.reservations.email_queue import email_guest
 from appliance.reservations.rows import add_history, get_reservation

@@ -1,0 +1,93 @@
+"""What guests change by themselves from their link, until when, and who hears of it."""
+
+import pytest
+
+from appliance.reservations.rows import get_reservation
+
+
+async def post(world, guest, reservation: str, **form: str) -> int:
+    path = f"{world.access(reservation)}/change"
+    async with guest.post(path, data=form, allow_redirects=False) as answer:
+        return answer.status
+
+
+async def now_of(world, reservation: str):
+    return await world.database.read(get_reservation, reservation)
+
+
+async def told(world) -> list[str]:
+    """The events and the kinds of emails so far."""
+    sql = """SELECT type FROM event WHERE type <> 'reservation.created'
+             UNION ALL SELECT kind FROM email"""
+    return await world.database.read(lambda reader: [row[0] for row in reader.rows(sql)])
+
+
+async def test_a_party_comes_with_fewer_and_partners_guest_and_house_hear_of_it(world, guest):
+    await world.database.write(lambda tx: tx.execute("UPDATE venue SET house_email = 'h@riad.ma'"))
+    reservation = await world.reserve(date="2026-11-22")
+
+    assert await post(world, guest, reservation, guests="1") == 303
+
+    assert (await now_of(world, reservation)).guests == 1  # below what the table is meant for
+    assert await told(world) == ["reservation.updated", "changed", "house_changed"]
+
+
+@pytest.mark.parametrize("guests", ["0", "5", "-1", "2.5", ""])
+async def test_more_guests_or_none_is_refused(world, guest, guests):
+    reservation = await world.reserve(date="2026-11-22")
+
+    assert await post(world, guest, reservation, guests=guests) == 400
+
+    assert (await now_of(world, reservation)).guests == 4
+
+
+async def test_a_party_that_is_late_says_so_and_takes_it_back(world, guest):
+    reservation = await world.reserve()
+
+    assert await post(world, guest, reservation, late="1") == 303
+    assert (await now_of(world, reservation)).late_at == world.clock.now()
+    assert await post(world, guest, reservation, late="0") == 303
+    assert (await now_of(world, reservation)).late_at is None
+
+
+@pytest.mark.parametrize(
+    ("now", "fewer", "late"),
+    [("2026-11-21T17:29:59Z", 303, 303), ("2026-11-21T17:30:00Z", 409, 303),
+     ("2026-11-21T19:44:59Z", 409, 303), ("2026-11-21T19:45:00Z", 409, 409)],
+)  # fmt: skip
+async def test_each_change_ends_at_the_venues_deadline(world, guest, now, fewer, late):
+    kept = """UPDATE venue SET policies = '{"lateArrivalMinutes": 15}'"""
+    await world.database.write(lambda tx: tx.execute(kept))
+    reservation = await world.reserve()
+    world.clock.set(now)
+
+    assert await post(world, guest, reservation, guests="3") == fewer
+    assert await post(world, guest, reservation, late="1") == late
+
+
+async def test_after_the_deadline_the_page_has_the_number_to_call_instead(world, guest):
+    await world.database.write(lambda tx: tx.execute("UPDATE venue SET phone = '05 24 00 00 00'"))
+    path = f"{world.access(await world.reserve())}/change"
+
+    async def has_number() -> bool:
+        return 'href="tel:+212524000000"' in await (await guest.get(path)).text()
+
+    world.clock.set("2026-11-21T17:29:59Z")
+    assert not await has_number()
+    world.clock.set("2026-11-21T17:30:00Z")
+    assert await has_number()
+
+
+async def test_who_is_in_changes_nothing_any_more(world, guest):
+    reservation = await world.reserve(date="2026-11-22", checked_in_at=1, arrived=2)
+
+    for form in ({"guests": "2"}, {"late": "1"}):
+        assert await post(world, guest, reservation, **form) == 409
+
+
+@pytest.mark.parametrize("status", ["cancelled", "declined"])
+async def test_a_freed_table_cannot_be_changed(world, guest, status):
+    reservation = await world.reserve(date="2026-11-22", status=status)
+
+    for form in ({"guests": "2"}, {"late": "1"}):
+        assert await post(world, guest, reservation, **form) == 409
