@@ -36,6 +36,9 @@ CREATE TABLE venue (
     names_at_door TEXT NOT NULL DEFAULT 'initial'
         CHECK (names_at_door IN ('given', 'initial', 'whole')),
     payment_how TEXT,                -- how guests pay in advance; null: they are told nothing
+    payment_hours INTEGER NOT NULL DEFAULT 0 CHECK (payment_hours >= 0),  -- 0: no deadline
+    -- 1: what is not paid by the deadline is cancelled.
+    payment_frees INTEGER NOT NULL DEFAULT 0 CHECK (payment_frees IN (0, 1)),
     capacity INTEGER CHECK (capacity >= 1)  -- people inside at most; null: no limit
 ) STRICT;
 
@@ -127,7 +130,7 @@ CREATE TABLE reservation (
     cancelled_at INTEGER,
     cancelled_by TEXT
         CHECK (cancelled_by = 'guest' OR cancelled_by = 'venue' OR cancelled_by = 'partner'),
-    expires_at INTEGER,              -- of an unanswered request
+    expires_at INTEGER,              -- of an unanswered request, and of one to be paid in advance
     external_ref TEXT,
     late_at INTEGER,                 -- since when staff know that the party comes late
     left_at INTEGER,                 -- since when the party is gone and its tables are free
@@ -142,7 +145,8 @@ CREATE TABLE reservation (
 
 -- The order of the list (docs/decisions/availability.md): whole evenings first, as null sorts before text.
 CREATE INDEX reservation_list ON reservation (date, slot, created_at, id);
-CREATE INDEX reservation_request ON reservation (expires_at) WHERE status = 'requested';
+CREATE INDEX reservation_deadline ON reservation (expires_at)
+    WHERE status = 'requested' OR status = 'pending';
 -- What is completed when its evening ends, and gives up its code some weeks later.
 CREATE INDEX reservation_open ON reservation (date, status)
     WHERE status = 'confirmed' OR access_code IS NOT NULL;
@@ -497,7 +501,7 @@ CREATE TABLE email (
     id TEXT PRIMARY KEY,
     reservation_id TEXT NOT NULL REFERENCES reservation (id),
     kind TEXT NOT NULL CHECK (kind = 'confirmation' OR kind = 'requested'
-        OR kind = 'payment_due' OR kind = 'accepted' OR kind = 'declined'
+        OR kind = 'payment_due' OR kind = 'payment_reminder' OR kind = 'accepted' OR kind = 'declined'
         OR kind = 'cancelled' OR kind = 'changed' OR kind = 'reminder'
         OR kind = 'house_request' OR kind = 'house_cancelled' OR kind = 'house_changed'
         OR kind = 'house_payment'),

@@ -84,6 +84,8 @@ class Venue:
     - `cancel_hours`: guests may cancel until so many hours before their slot.
     - `reminder_hours`: guests are reminded by email so many hours before their slot; 0 is never.
     - `early_minutes`: guests are admitted from so many minutes before their slot.
+    - `payment_hours`: guests pay in advance within so many hours; 0 is no deadline.
+    - `payment_frees`: what is not paid by the deadline is cancelled.
     - `contact_days`: guests' names, contacts and notes are erased so many days after the evening.
     - `capacity`: how many people may be inside; None is no limit.
     """
@@ -114,6 +116,8 @@ class Venue:
     slots_only: bool = False
     names_at_door: str = "initial"
     payment_how: str | None = None
+    payment_hours: int = 0
+    payment_frees: bool = False
     capacity: int | None = None
 
     def how_to_pay(self, amount: int, code: str | None) -> str | None:
@@ -437,7 +441,7 @@ def _load_venue(reader: Reader) -> Venue:
                     phone, booking_page, cancel_hours, reminder_hours, early_minutes,
                     contact_days, house_email, hears_requests, hears_cancellations,
                     hears_payments, slots_only, names_at_door, payment_how,
-                    capacity
+                    payment_hours, payment_frees, capacity
              FROM venue"""
     venue = reader.one(_venue, sql)
     if venue is None:

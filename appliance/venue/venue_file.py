@@ -36,6 +36,7 @@ RULES = {
     "cancel_hours": (0, 720),
     "reminder_hours": (0, 720),
     "early_minutes": (0, 24 * 60),
+    "payment_hours": (0, 8760),
     "contact_days": (1, 36_500),  # more days would overflow a date
 }
 PEOPLE_MAX = 100_000
