@@ -55,12 +55,8 @@ async def cancel_page(request: web.Request) -> web.Response:
             refusal = error
         with suppress(DeadLink):  # if the link has just expired, show the state read above
             opened = await _open(request)
-    response = reservation_page(
-        request,
-        "guest/cancel.html",
-        opened,
-        refusal if isinstance(refusal, Unavailable) else None,
-    )
+    shown = refusal if isinstance(refusal, Unavailable) else None
+    response = reservation_page(request, "guest/cancel.html", opened, shown)
     response.set_status(refusal.status if refusal else 200)
     return response
 
