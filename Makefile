@@ -47,7 +47,6 @@ DEBIAN_PYTHON = python$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.vers
 ENSUREPIP = $(PYTHON) -c 'import ensurepip' 2>/dev/null
 
 # What some tests need of this machine.
-FAKETIME    := $(wildcard /usr/lib/*/faketime/libfaketime.so.1)
 OWN_DISK    := { unshare -rm mount -t tmpfs tmpfs /mnt || unshare -m mount -t tmpfs tmpfs /mnt; }
 OWN_NETWORK := unshare -rn true
 
@@ -112,7 +111,6 @@ rest: setup
 	@test -x /usr/sbin/nft && command -v ip >/dev/null || $(call apt,nftables iproute2) || true
 	@command -v pebble-challtestsrv >/dev/null || $(call apt,pebble) || true
 	@test -d /usr/lib/postgresql || $(call apt,postgresql) || true
-	@test -n "$(FAKETIME)" || $(call apt,libfaketime) || true
 	@$(call say,testing what make test left out)
 	@said="left out: tests/journeys/test_binary.py, which needs the built file: make journey"; \
 	said="$$said\nleft out: tests/promises/attacks/test_no_secrets.py, which make check runs"; \
@@ -134,9 +132,6 @@ rest: setup
 		said="$$said\nleft out: tests/journeys/test_acme.py and test_outside.py, because there is no ACME authority (pebble) here"; }; \
 	test -d /usr/lib/postgresql || { without="$$without --ignore-glob=tests/promises/test_mirror*.py"; \
 		said="$$said\nleft out: tests/promises/test_mirror*.py, because there is no postgresql here"; }; \
-	set -- /usr/lib/*/faketime/libfaketime.so.1; \
-	test -e "$$1" || { without="$$without --ignore=tests/promises/test_clock_faults.py"; \
-		said="$$said\nleft out: tests/promises/test_clock_faults.py, because there is no libfaketime here"; }; \
 	$(OWN_DISK) 2>/dev/null || said="$$said\nleft out: the tests that fill a small volume (tests/promises), because this user may not mount one here"; \
 	$(OWN_NETWORK) 2>/dev/null || said="$$said\nleft out: a link that comes up (tests/journeys/test_network_comes_late.py), because this user may have no network of its own here"; \
 	command -v systemd-analyze >/dev/null || said="$$said\nleft out: what systemd itself says of the unit, because there is no systemd-analyze here"; \

@@ -104,10 +104,11 @@ class BoxClock:
     def _read(self) -> tuple[int, int]:
         """Return the machine's time and the newest believed instant, both in ms since 1970."""
         instant, since = self._newest
-        newest = instant + round((self.machine.monotonic() - since) * 1000)
+        monotonic = self.machine.monotonic()
+        newest = instant + round((monotonic - since) * 1000)
         now = self.machine.now()  # last: a delay must not make the clock look set back
         if newest - _STEP_MS <= now <= newest + FAR_AHEAD_MS or self.synchronised():
-            self.believe(now)
+            self._newest = now, monotonic
             return now, now
         return now, newest
 

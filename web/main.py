@@ -124,7 +124,6 @@ def _add_serve(commands: Commands) -> None:
         "--demo", action="store_true", help="serve a demo venue, on this machine only"
     )
     parser.add_argument("--keep", action="store_true", help="continue the demo in --data DIR")
-    parser.add_argument("--qr", action="store_true", help="also print the setup link as a QR code")
     meaning = "serve although another box of this venue answers on the network"
     parser.add_argument("--force", action="store_true", help=meaning)
 

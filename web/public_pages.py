@@ -74,7 +74,7 @@ async def confirm_trust(_request: web.Request) -> web.Response:
 async def prove_identity(request: web.Request) -> web.Response:
     """`GET /.well-known/venuebox/{nonce}`: prove to `venuebox doctor --outside` which box answers.
 
-    A box of the same venue asks too, before it serves (web/duplicate.py). Raises NotFound if the
+    A box of the same venue asks too, before it serves (web/mdns.py). Raises NotFound if the
     nonce is not 32 hex digits.
     """
     nonce = request.match_info["nonce"]

@@ -1,7 +1,9 @@
 """Jinja templates, static files and page headers."""
 
+import base64
 import hashlib
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 import jinja2
@@ -49,6 +51,18 @@ class StaticFiles:
     def names(self, folder: str) -> list[str]:
         """Return the names of the files below `folder`, sorted."""
         return [name for name in self._files if name.startswith(f"{folder}/")]
+
+    @lru_cache(2)  # noqa: B019 - there is one object, which lives as long as the process
+    def inline(self, name: str) -> tuple["Html", str]:
+        """Return a file's text to write into a page, and its source for the page's policy.
+
+        Return empty texts if there is no such file.
+        """
+        if name not in self._files:
+            return Html(), ""
+        text = self._files[name][0].read_bytes()
+        digest = base64.b64encode(hashlib.sha256(text).digest()).decode()
+        return Html(text.decode()), f"'sha256-{digest}'"
 
     def respond(self, name: str, version: str) -> web.StreamResponse:
         """Return the file, cacheable for a year if `version` matches.

@@ -22,7 +22,6 @@ from appliance.commands.init import found_unfurnished_box
 from appliance.core.data_directory import DataDirectory, listen_for_wakeups
 from appliance.core.errors import OperatorError
 from appliance.core.network import in_url
-from appliance.core.qr import qr_blocks
 from appliance.core.saved_settings import Changes, save_settings
 from appliance.core.settings import Settings
 from appliance.environment import staff_base
@@ -32,16 +31,14 @@ from appliance.staff.accounts import is_closed, offer_setup
 from appliance.tls.certificates import Certificates
 from web.application import build_application
 from web.connection import Connection, ConnectionLimit, affordable_connections
-from web.duplicate import refuse_duplicate
 from web.error_pages import refuse_unread
 from web.listeners import CountedTls, Listening, accept_tls, listen, open_certificates
-from web.mdns import find_addresses, find_local_address, following
+from web.mdns import find_addresses, find_local_address, following, refuse_duplicate
 from web.middleware import REQUESTS, SETUP_PATH
 from web.relay.client import RelayClient
 
 log = logging.getLogger(__name__)
 
-_BLACK_ON_WHITE, _RESET = "\x1b[97;40m", "\x1b[0m"
 _UMASK = 0o077
 _BACKLOG = 1024
 _ACCEPTED_AT_ONCE = 16
@@ -96,7 +93,7 @@ def run_serve(arguments: argparse.Namespace, console: Console) -> int:
         if not arguments.force:
             await refuse_duplicate(box, host)
         local = find_local_address(host, port) or staff_base(box.live.links, box.settings.server)
-        await show_setup_link(box, local, as_qr=arguments.qr)
+        await show_setup_link(box, local)
 
     return serve_directory(
         directory, settings, console, listener, host=host, on_open=prepare, keeps_settings=True
@@ -264,12 +261,11 @@ async def _accept_until_stopped(
             log.warning("serve: some deliveries did not finish in time and will be retried")
 
 
-async def show_setup_link(box: Box, local: str, *, as_qr: bool) -> None:
+async def show_setup_link(box: Box, local: str) -> None:
     """If the box has no owner, print a new one-time setup link. Older links become invalid.
 
     `local` is the box's base URL on this machine. If the box has https, also print a link for
-    other machines, because the password must not be sent over plain http. With `as_qr`, also
-    print the last link as a QR code.
+    other machines, because the password must not be sent over plain http.
     """
     if not box.live.database.peek(is_closed):
         return
@@ -287,9 +283,4 @@ async def show_setup_link(box: Box, local: str, *, as_qr: bool) -> None:
             "this box (venuebox doctor prints the fingerprint to compare):",
             f"\n  {link}\n",
         ]
-    if as_qr:
-        code = qr_blocks(link, "L")
-        if sys.stdout.isatty():
-            code = "\n".join(f"{_BLACK_ON_WHITE}{line}{_RESET}" for line in code.split("\n"))
-        lines.append(f"{code}\n")
     print(*lines, "If the link expires, restart venuebox to get a new one.", sep="\n", flush=True)

@@ -16,7 +16,7 @@ from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write, exclusive, make_folder
 from appliance.core.i18n import load_languages
 from appliance.core.i18n import mark as _
-from appliance.core.qr import qr_blocks, qr_svg
+from appliance.core.qr import qr_svg
 
 if TYPE_CHECKING:
     from pyrage import x25519
@@ -177,23 +177,6 @@ _WITHOUT = (
 def _steps(target: str) -> list[tuple[str, str]]:
     elsewhere = [(_ELSEWHERE, _RESTORE.format(source=f"--from {target}"))] if target else []
     return [*_STEPS[:2], *elsewhere, *_STEPS[2:], _WITHOUT]
-
-
-def kit_text(key: RecoveryKey, venue: str, target: str, language: str) -> str:
-    """Return the recovery kit as console text: the key in rows, a QR code and instructions.
-
-    `target` is the address of the backup target, or "".
-    """
-    say = load_languages().get(language).plain
-    numbered = "\n".join(
-        f"  {number}. {say(step)}\n     {command}"
-        for number, (step, command) in enumerate(_steps(target), 1)
-    )
-    rows = "\n".join(f"    {row}" for row in key.rows)
-    return (
-        f"{say(_TITLE)} · {venue}\n\n{say(_WARNING)}\n\n{say(_KEY)}\n{rows}\n\n"
-        f"{qr_blocks(key.text)}\n\n{numbered}"
-    )
 
 
 def kit_html(key: RecoveryKey, venue: str, target: str) -> str:

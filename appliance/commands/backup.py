@@ -181,18 +181,15 @@ def _show_kit(arguments: argparse.Namespace, console: Console, directory: DataDi
             )
         print("this key is correct: it decrypts this box's backups")
         return 0
+    if not arguments.html:
+        print(*key.rows, "The printable kit: venuebox backup kit --html FILE", sep="\n")
+        return 0
     with console.reading(directory, "live") as reader:
         venue = get_venue(reader).name
-    target = console.settings(directory).backup.target
-    if arguments.html:
-        with open(arguments.html, "w", encoding="utf-8", opener=open_private) as file:
-            os.fchmod(file.fileno(), 0o600)  # an existing file keeps its mode when it is opened
-            file.write(recovery_key.kit_html(key, venue, target))
-        print(f"{arguments.html} written. Print it, then delete the file.")
-        return 0
-    language = (console.environ.get("LC_ALL") or console.environ.get("LANG") or "")[:2]
-    language = "fr" if language in {"fr", "ar"} else "en"
-    print(recovery_key.kit_text(key, venue, target, language))
+    with open(arguments.html, "w", encoding="utf-8", opener=open_private) as file:
+        os.fchmod(file.fileno(), 0o600)  # an existing file keeps its mode when it is opened
+        file.write(recovery_key.kit_html(key, venue, console.settings(directory).backup.target))
+    print(f"{arguments.html} written. Print it, then delete the file.")
     return 0
 
 

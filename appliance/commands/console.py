@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
-from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -36,7 +35,6 @@ from appliance.database.connection import (
 from appliance.database.integrity import session
 from appliance.database.migrate import newest_schema
 from appliance.environment import Links, path_prefix
-from appliance.venue.model import parse_date
 
 T = TypeVar("T")
 # The result type of add_subparsers. argparse has no public name for it.
@@ -251,14 +249,6 @@ def read_argument(name: str) -> bytes:
         return Path(name).read_bytes()
     except OSError as error:
         raise OperatorError(f"{name} cannot be read: {error.strerror}") from None
-
-
-def parse_day(text: str) -> date:
-    """Parse a date. Used as the argparse `type` of date arguments."""
-    found = parse_date(text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a date in the form YYYY-MM-DD")
-    return found
 
 
 def _name(text: str) -> str:

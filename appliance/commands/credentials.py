@@ -7,6 +7,7 @@ import argparse
 
 from appliance.api_keys import READ_ONLY_SCOPES, SCOPES, issue_key, list_keys, revoke_key
 from appliance.commands import console as cli
+from appliance.core.data_directory import wake_box
 from appliance.core.errors import OperatorError
 from appliance.database.connection import known
 from appliance.door import terminals
@@ -127,7 +128,10 @@ def pair(arguments: argparse.Namespace, console: cli.Console) -> int:
     )
     if trust := trust_page(links, base):
         text += f"\nA device that does not trust this box yet opens {trust} first."
-    return cli.print_answer(arguments, {"url": url, "code": offered.code}, text)
+    if not (is_running := wake_box(directory.wakeup_pipe)):
+        text += "\nThe box is not running, so its address is a guess: start it, and run this again."
+    answer = {"url": url, "code": offered.code, "addressIsGuess": not is_running}
+    return cli.print_answer(arguments, answer, text)
 
 
 def create_person(arguments: argparse.Namespace, console: cli.Console) -> int:

@@ -67,7 +67,7 @@ def obtain(arguments: argparse.Namespace, console: cli.Console) -> int:
     if not plan.may_ask(console.clock.now()):
         raise OperatorError(
             "another attempt now could exceed the authority's rate limits. The box allows 4 "
-            "attempts an hour, and none within 2 days of a success. Try again later."
+            "failed attempts an hour. Try again later."
         )
     before = acme.read_state(folder).ended_at
     atomic_write(folder / acme.REQUESTED, b"")

@@ -9,10 +9,11 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from functools import cache, lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 from babel import Locale
 from babel.core import get_global
@@ -81,6 +82,13 @@ class Language:
     def long_date(self, day: date) -> str:
         """Format a date like `samedi 21 novembre 2026`."""
         return format_date(day, "full", locale=self.locale)
+
+    def moment(self, at: int, zone: ZoneInfo) -> str:
+        """Format `at` (ms since 1970) in the zone's time, such as `sam. 21 nov. à 17:30`."""
+        then = datetime.fromtimestamp(at / 1000, zone)
+        return self.gettext(
+            "%(date)s at %(time)s", date=self.short_date(then.date()), time=f"{then:%H:%M}"
+        )
 
     def list(self, items: Iterable[str]) -> str:
         """Join `items` as in a sentence, such as `T2, T5 et T7`."""

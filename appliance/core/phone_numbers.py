@@ -32,8 +32,10 @@ def country_of(time_zone: str) -> str:
 
 def clean_phone(text: str) -> str:
     """Return a typed phone number on one line, with the digits 0 to 9, as it is stored."""
-    visible = "".join(c for c in one_line(text) if unicodedata.category(c) != "Cf")
-    return " ".join(western_digits(visible).split())
+    if not (text.isascii() and text.isprintable()):
+        visible = "".join(c for c in one_line(text) if unicodedata.category(c) != "Cf")
+        text = western_digits(visible)
+    return " ".join(text.split())
 
 
 def is_phone(text: str) -> bool:

@@ -1,7 +1,6 @@
-"""QR codes for guest passes and links, as SVG, PNG or text."""
+"""QR codes for guest passes and links, as SVG or PNG."""
 
 import io
-import itertools
 import struct
 import zlib
 from typing import TYPE_CHECKING
@@ -10,9 +9,6 @@ if TYPE_CHECKING:
     import pyqrcode
 
 _QUIET_ZONE = 4
-# Each character shows two modules, one above the other. "0" is a light module. Light modules are
-# drawn, because most consoles show light text on a dark background.
-_BLOCKS = {"00": "█", "01": "▀", "10": "▄", "11": " "}
 
 
 def qr_svg(text: str, error: str = "M") -> str:
@@ -44,13 +40,6 @@ def qr_png(text: str, scale: int) -> bytes:
         struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
         for name, data in chunks
     )
-
-
-def qr_blocks(text: str, error: str = "M") -> str:
-    """Return a QR code of `text` in half-block characters for a console."""
-    rows = _create(text, error).text(_QUIET_ZONE).splitlines()
-    pairs = itertools.zip_longest(rows[::2], rows[1::2], fillvalue="1" * len(rows[0]))
-    return "\n".join("".join(_BLOCKS[a + b] for a, b in zip(*pair, strict=True)) for pair in pairs)
 
 
 def _create(text: str, error: str) -> "pyqrcode.QRCode":

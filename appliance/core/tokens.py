@@ -171,7 +171,7 @@ def _link_tokens(
         return hmac.digest(key, label + b"|" + signed, "sha256")[:_MAC_BYTES]
 
     def make(id_: str, generation: int) -> str:
-        signed = UUID(id_).bytes + bytes([generation])
+        signed = bytes.fromhex(id_.replace("-", "")) + bytes([generation])
         return encode_url_safe(signed + mac(signed))
 
     def read(token: str) -> tuple[str, int] | None:

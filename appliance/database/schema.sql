@@ -35,7 +35,11 @@ CREATE TABLE venue (
     -- How much of a guest's name the door sees.
     names_at_door TEXT NOT NULL DEFAULT 'initial'
         CHECK (names_at_door IN ('given', 'initial', 'whole')),
-    payment_how TEXT                 -- how guests pay in advance; null: they are told nothing
+    payment_how TEXT,                -- how guests pay in advance; null: they are told nothing
+    payment_hours INTEGER NOT NULL DEFAULT 0 CHECK (payment_hours >= 0),  -- 0: no deadline
+    -- 1: what is not paid by the deadline is cancelled.
+    payment_frees INTEGER NOT NULL DEFAULT 0 CHECK (payment_frees IN (0, 1)),
+    capacity INTEGER CHECK (capacity >= 1)  -- people inside at most; null: no limit
 ) STRICT;
 
 -- Named venue_table because TABLE is a word of SQL.
@@ -114,6 +118,10 @@ CREATE TABLE reservation (
     generation INTEGER NOT NULL DEFAULT 0,       -- of the guest pass
     link_generation INTEGER NOT NULL DEFAULT 0,  -- of both links
     arrived INTEGER NOT NULL DEFAULT 0,
+    -- Of those that arrived, how many are out. More than arrived while another door has not yet
+    -- said that it let them in.
+    people_out INTEGER NOT NULL DEFAULT 0 CHECK (people_out >= 0),
+    went_out_at INTEGER,             -- when somebody of the party last went out
     checked_in_at INTEGER,
     link_expires_at INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
@@ -122,7 +130,7 @@ CREATE TABLE reservation (
     cancelled_at INTEGER,
     cancelled_by TEXT
         CHECK (cancelled_by = 'guest' OR cancelled_by = 'venue' OR cancelled_by = 'partner'),
-    expires_at INTEGER,              -- of an unanswered request
+    expires_at INTEGER,              -- of an unanswered request, and of one to be paid in advance
     external_ref TEXT,
     late_at INTEGER,                 -- since when staff know that the party comes late
     left_at INTEGER,                 -- since when the party is gone and its tables are free
@@ -137,7 +145,8 @@ CREATE TABLE reservation (
 
 -- The order of the list (docs/decisions/availability.md): whole evenings first, as null sorts before text.
 CREATE INDEX reservation_list ON reservation (date, slot, created_at, id);
-CREATE INDEX reservation_request ON reservation (expires_at) WHERE status = 'requested';
+CREATE INDEX reservation_deadline ON reservation (expires_at)
+    WHERE status = 'requested' OR status = 'pending';
 -- What is completed when its evening ends, and gives up its code some weeks later.
 CREATE INDEX reservation_open ON reservation (date, status)
     WHERE status = 'confirmed' OR access_code IS NOT NULL;
@@ -362,11 +371,12 @@ CREATE TABLE scan_log (
     at INTEGER NOT NULL,
     device_at INTEGER,               -- as the terminal's own clock said
     kind TEXT NOT NULL CHECK (kind = 'pass' OR kind = 'link' OR kind = 'code' OR kind = 'name'
-        OR kind = 'list' OR kind = 'other' OR kind = 'undo'),
+        OR kind = 'list' OR kind = 'other' OR kind = 'undo' OR kind = 'walk_in'),
     read_hash BLOB,                  -- SHA-256 of what was read, when it is not ours
     reservation_id TEXT REFERENCES reservation (id),
     result TEXT NOT NULL,
     admitted INTEGER NOT NULL,       -- people let in by this scan; negative for an undo
+    moved INTEGER NOT NULL DEFAULT 0,  -- people who came back in; negative: who went out
     reason TEXT,                     -- of an override or an undo
     undoes INTEGER,                  -- seq of the check-in that this undo took back
     staff_id TEXT,                   -- who did it from the portal; null at a terminal
@@ -377,6 +387,8 @@ CREATE UNIQUE INDEX scan_log_once ON scan_log (terminal_id, scan_id);
 CREATE UNIQUE INDEX scan_log_undo ON scan_log (undoes) WHERE undoes IS NOT NULL;
 CREATE INDEX scan_log_reservation ON scan_log (reservation_id, seq);
 CREATE INDEX scan_log_at ON scan_log (at);
+CREATE INDEX scan_log_without_table ON scan_log (at)
+    WHERE reservation_id IS NULL AND admitted + moved != 0;
 
 -- What doors out of each other's reach let in, and the box would not have.
 CREATE TABLE door_conflict (
@@ -489,7 +501,7 @@ CREATE TABLE email (
     id TEXT PRIMARY KEY,
     reservation_id TEXT NOT NULL REFERENCES reservation (id),
     kind TEXT NOT NULL CHECK (kind = 'confirmation' OR kind = 'requested'
-        OR kind = 'payment_due' OR kind = 'accepted' OR kind = 'declined'
+        OR kind = 'payment_due' OR kind = 'payment_reminder' OR kind = 'accepted' OR kind = 'declined'
         OR kind = 'cancelled' OR kind = 'changed' OR kind = 'reminder'
         OR kind = 'house_request' OR kind = 'house_cancelled' OR kind = 'house_changed'
         OR kind = 'house_payment'),

@@ -1,4 +1,8 @@
-"""The context and results of the checks of `venuebox doctor`, and sentences about observations."""
+"""The context and results of the checks of `venuebox doctor`, and what the running box observes.
+
+An observation is what a check cannot find out again, such as a relay that does not answer. It is a
+row from when the fault begins until it ends or the box stops.
+"""
 
 import http.client
 import os
@@ -20,15 +24,16 @@ from appliance.core.i18n import mark as _
 from appliance.core.network import has_way_out
 from appliance.core.settings import Settings
 from appliance.core.tokens import EnvironmentName
-from appliance.database.connection import Reader, is_unopenable, open_connection
+from appliance.database.connection import Reader, Transaction, is_unopenable, open_connection
 from appliance.database.migrate import newest_schema
-from appliance.doctor.observations import Observation
 from appliance.tls.acme import State
 
+# What the running box observes.
+DAMAGED = "database_damaged"
+READER_TROUBLE = "reader_trouble"
+RELAY_AWAY, RELAY_UNUSABLE = "relay_away", "relay_unusable"
 SKEW_WARNING_S = 60  # receivers refuse signatures from 300 s on
 SCHEMA = "PRAGMA user_version"  # a database's schema version
-
-
 _HEALTH_DEADLINE = 2.0
 # The nginx directives that tell the box the requested host, the client's address and the scheme.
 NGINX = (
@@ -67,16 +72,6 @@ MESSAGES: Mapping[str, str] = {
         "(%(detail)s)"
     ),
     "acme_unusable": _("the new certificate for %(subject)s cannot be used (%(detail)s)"),
-    "proxy_unknown": _(
-        "requests come from a proxy or tunnel at %(subject)s that is not configured, so "
-        "everyone behind it counts as one caller: if it is yours, write %(detail)s under "
-        "[server] in settings.toml and restart the box"
-    ),
-    "proxy_says_nothing": _(
-        "the proxy at %(subject)s is configured, but does not pass on the client’s address"
-        " and whether it used https: it has to send X-Forwarded-For and X-Forwarded-Proto "
-        "(nginx: %(detail)s)"
-    ),
     "relay_away": _(
         "the relay %(detail)s does not answer, so guests and partners outside cannot reach"
         " the box: the box keeps trying"
@@ -97,6 +92,16 @@ MESSAGES: Mapping[str, str] = {
     ),
     "relay_unusable": _("the box does not connect to its relay: %(detail)s"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A fault that lasts since `since` (ms since 1970). `subject` may be an address."""
+
+    name: str
+    subject: str
+    since: int
+    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +220,6 @@ class Machine:
 
     statvfs: Callable[[Path], os.statvfs_result] = os.statvfs
     device: Callable[[Path], int] = lambda path: path.stat().st_dev
-    proc: Path = Path("/proc")
     is_synchronised: Callable[[], bool] = kernel_is_synchronised
     has_way_out: Callable[[], bool] = has_way_out
     ask: Callable[[str], int | None] = ask_health
@@ -291,7 +295,7 @@ class CheckContext:
 
 
 def describe_seen(seen: Observation) -> Sentence:
-    """Return the sentence about an observation of a proxy or of the relay."""
+    """Return the sentence about an observation of the relay."""
     values = {"subject": seen.subject, "detail": seen.detail.rstrip(".")}
     return Sentence(MESSAGES[seen.name], values)
 
@@ -300,3 +304,31 @@ def describe_acme(state: State) -> Sentence:
     """Return why the latest attempt to obtain a certificate failed. `state.reason` is not empty."""
     values = {"subject": state.subject[0], "detail": state.detail.rstrip(".")}
     return Sentence(MESSAGES[f"acme_{state.reason}"], values)
+
+
+def list_observations(reader: Reader, prefix: str = "") -> list[Observation]:
+    """Return the observations whose names begin with `prefix`, oldest first."""
+    sql = """SELECT name, subject, since, detail FROM observation
+             WHERE name LIKE :prefix || '%' ORDER BY since, name, subject"""
+    return [Observation(*row) for row in reader.rows(sql, {"prefix": prefix})]
+
+
+def observe(tx: Transaction, name: str, detail: str, subject: str = "") -> None:
+    """Store a fault that begins now, or delete it if `detail` is empty. `since` is kept."""
+    values = {"name": name, "subject": subject, "detail": detail, "now": tx.now}
+    tx.execute(
+        """INSERT INTO observation (name, subject, since, detail)
+           SELECT :name, :subject, :now, :detail WHERE :detail <> ''
+           ON CONFLICT (name, subject) DO UPDATE SET detail = :detail""",
+        values,
+    )
+    tx.execute(
+        """DELETE FROM observation
+           WHERE name = :name AND subject = :subject AND :detail = ''""",
+        values,
+    )
+
+
+def forget_observations(tx: Transaction) -> None:
+    """Delete what the process saw, except that a database is damaged."""
+    tx.execute("DELETE FROM observation WHERE name <> :damaged", {"damaged": DAMAGED})

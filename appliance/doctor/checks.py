@@ -6,7 +6,6 @@ of the data directory are in data.py.
 
 import asyncio
 import os
-import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -24,6 +23,7 @@ from appliance.core.settings import ServerSettings
 from appliance.core.tokens import Keyring
 from appliance.doctor import data
 from appliance.doctor.check import (
+    READER_TROUBLE,
     SKEW_WARNING_S,
     Check,
     CheckContext,
@@ -32,10 +32,10 @@ from appliance.doctor.check import (
     at_least,
     describe_acme,
     describe_seen,
+    list_observations,
     utc,
 )
 from appliance.doctor.mirror import mirror
-from appliance.doctor.observations import READER_TROUBLE, list_observations
 from appliance.doctor.outside import NONCE_BYTES, check_outside, is_checked
 from appliance.reservations.email_queue import SETTINGS_TROUBLE
 from appliance.tls.acme import read_plan
@@ -56,7 +56,6 @@ _WAITING_EMAILS = """
     WHERE state = 'waiting' AND (trouble LIKE 'settings: %' OR trouble NOT LIKE '%refused with%')
     ORDER BY created_at LIMIT 1
 """
-_RELAYED = _("The relay is reached, if the box has joined one.")
 _MANY = 5  # number of consecutive failures that the check reports
 _DELIVERIES = """
     SELECT (SELECT count(*) FROM delivery WHERE state = 'dead' AND finished_at >= :since),
@@ -81,26 +80,6 @@ def disk(context: CheckContext) -> Check:
         100,
         "Free on the disk: %(mib)s MiB.",
         "Delete what does not belong to the box, or use a larger drive.",
-        mib=mib,
-    )
-
-
-def memory(context: CheckContext) -> Check:
-    """Check the available memory. Warn below 128 MiB, and fail below 32 MiB."""
-    try:
-        text = (context.machine.proc / "meminfo").read_text("ascii")
-    except OSError:
-        raise NotExamined from None
-    found = re.search(r"^MemAvailable: *(\d+) kB$", text, re.MULTILINE)
-    if found is None:
-        raise NotExamined
-    mib = int(found[1]) // 1024
-    return at_least(
-        mib,
-        128,
-        32,
-        "Free memory: %(mib)s MiB.",
-        "Stop other programs on this machine, or add memory.",
         mib=mib,
     )
 
@@ -354,22 +333,11 @@ def acme(context: CheckContext) -> Check:
 
 def relay(context: CheckContext) -> Check:
     """Check that the running box reaches the relay that it has joined."""
-    return _seen(context, "relay_", "fail", _RELAYED)
-
-
-def proxies(context: CheckContext) -> Check:
-    """Check that the proxies whose requests the running box got are configured."""
-    return _seen(context, "proxy_", "warn", _("No proxy is misconfigured."))
-
-
-def _seen(context: CheckContext, prefix: str, status: Status, finding: str) -> Check:
-    """Check that the running box has observed nothing whose name begins with `prefix`."""
     with context.rows("live") as reader:
-        seen = list_observations(reader, prefix)
+        seen = list_observations(reader, "relay_")
     if not seen:
-        return Check.ok(finding)
-    return Check.of(
-        status,
+        return Check.ok("The relay is reached, if the box has joined one.")
+    return Check.fail(
         "%(seen)s.",
         "See “How guests and partners reach you” in the portal.",
         seen=tuple(describe_seen(each) for each in seen),
@@ -517,11 +485,11 @@ def deliveries(context: CheckContext) -> Check:
 # Each check is named after its function. A check that does not apply raises NotExamined.
 CHECKS: tuple[Callable[[CheckContext], Check], ...] = (
     box, settings,
-    data.permissions, data.master_key, data.integrity, data.schema, data.wal,
+    data.permissions, data.master_key, data.integrity, data.schema,
     data.backups, data.backup_target, mirror,
-    disk, memory, clock, time_zones,
+    disk, clock, time_zones,
     data.signing_key, uplink,
-    mail, outside, relay, proxies, endpoints, deliveries,
+    mail, outside, relay, endpoints, deliveries,
     readers, certificate, acme,
 )  # fmt: skip
 

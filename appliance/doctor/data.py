@@ -16,6 +16,7 @@ from appliance.core.tokens import Keyring
 from appliance.database.integrity import find_faults
 from appliance.database.migrate import newest_schema
 from appliance.doctor.check import (
+    DAMAGED,
     SCHEMA,
     Check,
     CheckContext,
@@ -23,13 +24,11 @@ from appliance.doctor.check import (
     Sentence,
     Status,
     Unopenable,
+    list_observations,
     utc,
 )
-from appliance.doctor.observations import DAMAGED, list_observations
 from appliance.door.guest_pass import get_signing_key
 
-_MIB = 1 << 20
-_LARGE_WAL = 64 * _MIB
 _OTHERS = 0o077
 _SHOWN = 5
 
@@ -164,21 +163,6 @@ def schema(context: CheckContext) -> Check:
             found=min(found), known=known,
         )  # fmt: skip
     return Check.ok("Schema %(known)s.", known=known)
-
-
-def wal(context: CheckContext) -> Check:
-    """Check that the write-ahead logs are at most 64 MiB (docs/promises.md, G11)."""
-    files = [context.directory.root / f"{environment}.db-wal" for environment in ENVIRONMENTS]
-    size = max((file.stat().st_size for file in files if file.exists()), default=0)
-    return (
-        Check.warn(
-            "The write-ahead log has %(size)s MiB: something has been reading for hours.",
-            "Stop running exports, then restart the box.",
-            size=size // _MIB,
-        )
-        if size > _LARGE_WAL
-        else Check.ok("Write-ahead log: %(size)s MiB.", size=size // _MIB)
-    )
 
 
 def signing_key(context: CheckContext) -> Check:

@@ -1,4 +1,4 @@
-"""Check-in: judge scans, admit parties, log and announce the verdicts, and undo check-ins.
+"""Check-in: judge scans, admit parties or let them out, log, announce and undo the verdicts.
 
 The log is the table `scan_log`.
 """
@@ -9,6 +9,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from appliance.clock import MINUTE_MS
 from appliance.core.errors import ChangedMeanwhile, NothingToUndo, TooManyWrongCodes, field_invalid
@@ -21,18 +22,28 @@ from appliance.door.terminals import (
     get_terminal,
     has_too_many_wrong_codes,
 )
-from appliance.door.verdict import COLOURS, OVERRIDABLE, FirstCheckIn, Verdict, judge, see
+from appliance.door.verdict import (
+    COLOURS,
+    OVERRIDABLE,
+    FirstCheckIn,
+    Verdict,
+    awaited_back,
+    fullness,
+    judge,
+    see,
+)
 from appliance.outbox import announce
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import (
     add_history,
+    count_evening,
     find_by_pass,
     find_reservation,
     get_reservation,
     update_reservation,
 )
 from appliance.staff.model import StaffMember
-from appliance.venue.model import get_venue, minute_of, tonight
+from appliance.venue.model import find_tonight, get_venue, minute_of, tonight
 
 OLDEST_MS = 48 * 3600 * 1000  # an offline scan's maximum age when the box receives it
 
@@ -45,9 +56,9 @@ class Decided(Struct, frozen=True):
 
 
 class DoorChanged(Struct, frozen=True):
-    """Change notice: a scan admitted `verdict.admitted` people.
+    """Change notice: a scan admitted `verdict.admitted` people, or moved `verdict.moved`.
 
-    For an undo, the number is negative.
+    For an undo, the numbers are negated.
     """
 
     at: int
@@ -98,6 +109,8 @@ def decide(tx: Transaction, terminal: Terminal, scan: Scan) -> Decided:
     at = tx.now if scan.happened_at is None else scan.happened_at
     if scan.reading.refused is not None:
         return Decided(Verdict(scan.reading.refused), ())
+    if scan.reading.kind == "walk_in":
+        return Decided(_with_occupancy(tx, _count_without_table(scan)), ())
     found = _find(tx, scan.reading)
     if not found:
         return Decided(Verdict("unknown_code"), ())
@@ -106,6 +119,9 @@ def decide(tx: Transaction, terminal: Terminal, scan: Scan) -> Decided:
     venue = get_venue(tx)
     zone = tx.zones.zone(venue.time_zone)
     reservation = found[0]
+    if scan.leaving:
+        first = _first_check_in(tx, terminal, scan, reservation, zone, None)
+        return Decided(_judge_exit(scan, reservation, first), found)
     starts_at = minute_of(date.fromisoformat(reservation.date), reservation.starts, zone)
     result = judge(
         reservation,
@@ -114,16 +130,52 @@ def decide(tx: Transaction, terminal: Terminal, scan: Scan) -> Decided:
         tonight=tonight(at, zone, venue.evening_ends_at),
         too_early=at < starts_at - venue.early_minutes * MINUTE_MS,
     )
-    admitted = _count_admitted(reservation, scan, result)
+    entered = _count_entered(reservation, scan, result)
+    # Those who are out come back first. The number inside is then right in whichever order doors
+    # that were out of the box's reach report entries and exits.
+    back = min(entered, reservation.people_out, reservation.arrived)
+    admitted = entered - back
     passed = "checked_in" if reservation.checked_in_at is None else "party_added"
     verdict = Verdict(
-        passed if admitted else _result_without_entry(scan, result),
-        see(reservation, arrived=reservation.arrived + admitted),
+        (passed if admitted else "came_back") if entered else _result_without_entry(scan, result),
+        see(reservation, arrived=reservation.arrived + admitted, out=reservation.people_out - back),
         admitted,
         _first_check_in(tx, terminal, scan, reservation, zone, at if admitted else None),
-        overrode=result if admitted and result != passed else None,
+        overrode=result if entered and COLOURS[result] != "green" else None,
+        moved=back,
+        went_out=_clock(reservation.went_out_at or at, zone) if back else None,
     )
-    return Decided(verdict, found)
+    return Decided(_with_occupancy(tx, verdict), found)
+
+
+def _count_without_table(scan: Scan) -> Verdict:
+    if scan.was_taken_back:
+        return Verdict(TAKEN_BACK)
+    people = scan.arrivals or 1
+    return Verdict("went_out", moved=-people) if scan.leaving else Verdict("walk_in", None, people)
+
+
+def _judge_exit(scan: Scan, reservation: Reservation, first: FirstCheckIn | None) -> Verdict:
+    """Return the verdict on people of a party who go out.
+
+    An offline exit is counted in full: the door where they came in may not have synchronised yet.
+    """
+    people = scan.arrivals or reservation.inside
+    result = "went_out" if 0 < people <= reservation.inside or scan.was_let_in else "not_inside"
+    has_left = scan.was_let_in or (scan.shown is None and result == "went_out")
+    if not has_left:
+        people, result = 0, _result_without_entry(scan, result)
+    seen = see(reservation, out=reservation.people_out + people)
+    return Verdict(result, seen, first_check_in=first, moved=-people)
+
+
+def _with_occupancy(tx: Transaction, verdict: Verdict) -> Verdict:
+    """Add how full the house is to the verdict on people who came in, if it is nearly full."""
+    capacity, entered = get_venue(tx).capacity, verdict.admitted + verdict.moved
+    if capacity is None or entered <= 0:
+        return verdict
+    inside = count_evening(tx, find_tonight(tx).isoformat()).inside.people + entered
+    return replace(verdict, occupancy=(inside, capacity)) if fullness(inside, capacity) else verdict
 
 
 def decide_and_count(tx: Transaction, terminal: Terminal, scan: Scan) -> Decided:
@@ -149,7 +201,7 @@ def _find(tx: Transaction, reading: Reading) -> tuple[Reservation, ...]:
     return tuple(reservation for reservation in found if reservation is not None)
 
 
-def _count_admitted(reservation: Reservation, scan: Scan, result: str) -> int:
+def _count_entered(reservation: Reservation, scan: Scan, result: str) -> int:
     missing = reservation.guests - reservation.arrived
     if scan.shown is not None:  # the terminal decided offline
         if not scan.was_let_in:
@@ -157,7 +209,7 @@ def _count_admitted(reservation: Reservation, scan: Scan, result: str) -> int:
         second_party = 1 if scan.overfills(result) else reservation.guests
         return scan.arrivals or (missing if missing > 0 else second_party)
     if COLOURS[result] == "green":
-        return scan.arrivals or missing
+        return scan.arrivals or awaited_back(reservation) or missing
     if scan.reason is not None and result in OVERRIDABLE:
         return scan.arrivals or max(missing, 1)
     return 0
@@ -176,7 +228,11 @@ def _first_check_in(
         at, name, by = admitted_at, terminal.name, scan.staff.name if scan.staff else None
     else:
         return None
-    return FirstCheckIn(at, f"{datetime.fromtimestamp(at / 1000, zone):%H:%M}", name, by)
+    return FirstCheckIn(at, _clock(at, zone), name, by)
+
+
+def _clock(at: int, zone: ZoneInfo) -> str:
+    return f"{datetime.fromtimestamp(at / 1000, zone):%H:%M}"
 
 
 def _result_without_entry(scan: Scan, result: str) -> str:
@@ -195,17 +251,20 @@ def _result_without_entry(scan: Scan, result: str) -> str:
 def keep_scan(tx: Transaction, terminal: Terminal, scan: Scan, verdict: Verdict) -> int:
     """Store a verdict and return its row number in the scan log.
 
-    If people were admitted, also updates the reservation and its history. The party's first
-    check-in is announced to the webhook endpoints.
+    If people came in or went out, also updates the reservation and its history. Announces the
+    party's first check-in to the webhook endpoints.
     """
     seen = verdict.reservation
-    if seen is not None and verdict.admitted:
+    if seen is not None and (verdict.admitted or verdict.moved):
         first = verdict.result == "checked_in"
         at = tx.now if scan.happened_at is None else scan.happened_at
         changes = {"checked_in_at": at} if first else {}
-        update_reservation(tx, seen.id, arrived=seen.arrived, **changes)
+        if verdict.moved < 0:
+            changes["went_out_at"] = at
+        update_reservation(tx, seen.id, arrived=seen.arrived, people_out=seen.out, **changes)
         actor = f"staff:{scan.staff.id}" if scan.staff else f"terminal:{terminal.id}"
-        add_history(tx, seen.id, verdict.result, actor, people=verdict.admitted)
+        people = abs(verdict.admitted + verdict.moved)
+        add_history(tx, seen.id, verdict.result, actor, people=people)
         if first:
             announce(tx, "reservation.checked_in", seen.id)
     return log_scan(
@@ -216,14 +275,6 @@ def keep_scan(tx: Transaction, terminal: Terminal, scan: Scan, verdict: Verdict)
     )  # fmt: skip
 
 
-def add_scan(tx: Transaction, values: dict[str, Any]) -> int:
-    """Append a row with the columns `values` to the log. Return its number.
-
-    The time is `tx.now` unless `values` sets `at`.
-    """
-    return tx.insert("scan_log", {"at": tx.now, **values})
-
-
 def log_scan(
     tx: Transaction, terminal: Terminal, scan_id: str, kind: str, verdict: Verdict, **details: Any
 ) -> int:
@@ -232,12 +283,13 @@ def log_scan(
     `details` sets further columns of `scan_log`.
     """
     values = {
-        "scan_id": scan_id, "terminal_id": terminal.id, "kind": kind,
+        "at": tx.now, "scan_id": scan_id, "terminal_id": terminal.id, "kind": kind,
         "reservation_id": verdict.reservation.id if verdict.reservation else None,
-        "result": verdict.result, "admitted": verdict.admitted, "verdict": verdict.to_json(),
+        "result": verdict.result, "admitted": verdict.admitted, "moved": verdict.moved,
+        "verdict": verdict.to_json(),
     }  # fmt: skip
-    seq = add_scan(tx, values | details)
-    if verdict.admitted:
+    seq = tx.insert("scan_log", values | details)
+    if verdict.admitted or verdict.moved:
         tx.notices.append(DoorChanged(tx.now, terminal.id, scan_id, verdict))
     return seq
 
@@ -257,8 +309,8 @@ def recall(tx: Transaction, stored: str) -> Decided:
     return Decided(verdict, tuple(reservation for reservation in found if reservation))
 
 
-_NOT_UNDONE = "s.admitted > 0 AND NOT EXISTS (SELECT 1 FROM scan_log u WHERE u.undoes = s.seq)"
-_ADMISSION = "s.seq, s.terminal_id, s.at, s.reservation_id, s.result, s.admitted"
+NOT_UNDONE = "s.admitted > 0 AND NOT EXISTS (SELECT 1 FROM scan_log u WHERE u.undoes = s.seq)"
+_ADMISSION = "s.seq, s.terminal_id, s.at, s.reservation_id, s.result, s.admitted, s.moved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +327,13 @@ class Admission:
     reservation_id: str | None
     result: str
     admitted: int
+    moved: int
     undo: str | None
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether somebody came in or went out by this scan."""
+        return self.result != TAKEN_BACK and bool(self.admitted or self.moved)
 
 
 def find_admission(reader: Reader, terminal_id: str, scan_id: str) -> Admission | None:
@@ -294,7 +352,7 @@ def find_admission(reader: Reader, terminal_id: str, scan_id: str) -> Admission 
 def find_last_admission(reader: Reader, reservation_id: str) -> Admission | None:
     """Return the reservation's latest admission that has not been undone, or None."""
     sql = f"""SELECT {_ADMISSION}, NULL FROM scan_log s
-              WHERE s.reservation_id = :id AND {_NOT_UNDONE} ORDER BY s.seq DESC LIMIT 1"""  # noqa: S608
+              WHERE s.reservation_id = :id AND {NOT_UNDONE} ORDER BY s.seq DESC LIMIT 1"""  # noqa: S608
     return reader.one(Admission, sql, {"id": reservation_id})
 
 
@@ -309,24 +367,8 @@ def find_first_admission(
               FROM scan_log s
               JOIN terminal t ON t.id = s.terminal_id
               LEFT JOIN staff ON staff.id = s.staff_id
-              WHERE s.reservation_id = :id AND {_NOT_UNDONE} ORDER BY s.seq LIMIT 1"""  # noqa: S608
+              WHERE s.reservation_id = :id AND {NOT_UNDONE} ORDER BY s.seq LIMIT 1"""  # noqa: S608
     return reader.row(sql, {"id": reservation_id})
-
-
-def list_first_check_ins(reader: Reader, date: str) -> dict[str, FirstCheckIn]:
-    """Return the first check-in of each party that is inside on the evening `date` (YYYY-MM-DD).
-
-    The result maps reservation ids to check-ins, whose `clock` is empty.
-    """
-    # With min(), SQLite takes the other columns from the row with the minimum.
-    sql = f"""SELECT r.id, coalesce(s.happened_at, s.at), t.name, staff.name, min(s.seq)
-              FROM reservation r
-              JOIN scan_log s ON s.reservation_id = r.id AND {_NOT_UNDONE}
-              JOIN terminal t ON t.id = s.terminal_id
-              LEFT JOIN staff ON staff.id = s.staff_id
-              WHERE r.date = :date AND r.arrived > 0 GROUP BY r.id"""  # noqa: S608
-    rows = reader.rows(sql, {"date": date})
-    return {id_: FirstCheckIn(at, "", name, by) for id_, at, name, by, _ in rows}
 
 
 _UNDO_WITHOUT_REASON_MS = 10_000
@@ -382,15 +424,24 @@ def _undo(
 ) -> Decided:  # fmt: skip
     if admission.undo is not None:
         return recall(tx, admission.undo)
-    if admission.admitted <= 0 or admission.reservation_id is None:
+    if not admission.is_counted:
         raise NothingToUndo(state=admission.result)
     is_recent = tx.now - admission.at <= _UNDO_WITHOUT_REASON_MS
     if reason is None and not (is_recent and admission.terminal_id == terminal.id):
         raise field_invalid(
             "reason", "a reason is required after 10 seconds, or from another terminal."
         )
+    return revert_scan(tx, terminal, admission, reason, staff_id)
+
+
+def revert_scan(
+    tx: Transaction, terminal: Terminal, admission: Admission, reason: str | None,
+    staff_id: str | None = None,
+) -> Decided:  # fmt: skip
+    """Take back who came in or went out by a scan, which is not undone yet, and log this."""
     actor = f"staff:{staff_id}" if staff_id else f"terminal:{terminal.id}"
-    decided = _revert_admission(tx, admission.reservation_id, admission.admitted, actor)
+    people = admission.admitted, admission.moved
+    decided = _revert(tx, admission.reservation_id, *people, actor)
     log_scan(
         tx, terminal, f"undo:{admission.seq}", "undo", decided.verdict,
         reason=reason, undoes=admission.seq, staff_id=staff_id,
@@ -405,7 +456,7 @@ def _find_scan(tx: Transaction, terminal: Terminal, scan_id: str) -> Admission |
     admission, which was logged as a separate scan (see `compensation_id`).
     """
     found = find_admission(tx, terminal.id, scan_id)
-    if found is None or found.admitted > 0:
+    if found is None or found.is_counted:
         return found
     compensation = find_admission(tx, found.terminal_id, compensation_id(scan_id))
     if compensation is not None and compensation.terminal_id == found.terminal_id:
@@ -413,13 +464,30 @@ def _find_scan(tx: Transaction, terminal: Terminal, scan_id: str) -> Admission |
     return found
 
 
-def _revert_admission(tx: Transaction, reservation_id: str, people: int, actor: str) -> Decided:
+def _revert(
+    tx: Transaction, reservation_id: str | None, people: int, moved: int, actor: str
+) -> Decided:
+    """Take back `people` who came in and `moved` who came back in, or, if negative, went out."""
+    if reservation_id is None:
+        return Decided(Verdict("undone", admitted=-people, moved=-moved), ())
     reservation = get_reservation(tx, reservation_id)
-    remaining = max(0, reservation.arrived - people)
-    changes = {} if remaining else {"checked_in_at": None}
-    update_reservation(tx, reservation_id, arrived=remaining, **changes)
-    add_history(tx, reservation_id, "undone", actor, people=people)
-    if not remaining:
-        announce(tx, "reservation.checkin_reverted", reservation_id)
-    verdict = Verdict("undone", see(reservation, arrived=remaining), admitted=-people)
-    return Decided(verdict, (reservation,))
+    remaining, out = max(0, reservation.arrived - people), max(0, reservation.people_out + moved)
+    if people:
+        out = min(out, remaining)
+    is_reverted = people > 0 and not remaining
+    changes = {"checked_in_at": None} if is_reverted else {}
+    update_reservation(tx, reservation.id, arrived=remaining, people_out=out, **changes)
+    add_history(tx, reservation.id, "undone", actor, people=abs(people + moved))
+    if is_reverted:
+        announce(tx, "reservation.checkin_reverted", reservation.id)
+    seen, gone = see(reservation, arrived=remaining, out=out), reservation.people_out - out
+    return Decided(Verdict("undone", seen, admitted=-people, moved=gone), (reservation,))
+
+
+def lower_arrived(tx: Transaction, terminal: Terminal, reservation_id: str, scan_id: str) -> None:
+    """Lower the number of people who arrived to the booked number, if more did, and log it."""
+    reservation = get_reservation(tx, reservation_id)
+    surplus = reservation.arrived - reservation.guests
+    if surplus > 0:
+        decided = _revert(tx, reservation_id, surplus, 0, f"terminal:{terminal.id}")
+        log_scan(tx, terminal, scan_id, "undo", decided.verdict)

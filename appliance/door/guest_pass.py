@@ -349,15 +349,6 @@ def get_signing_key(reader: Reader, keyring: Keyring) -> tuple[int, Ed25519Priva
     return row[0], _open_key(keyring, row[1])
 
 
-def find_first_instant(reader: Reader) -> int | None:
-    """Return when the first signing key was created (ms since 1970), or None if there is none.
-
-    The first key is created together with the box, so this is also when the box was created.
-    """
-    created_at: int | None = reader.value("SELECT min(created_at) FROM signing_key")
-    return created_at
-
-
 def find_verifying_key(
     reader: Reader, keyring: Keyring, kid: int
 ) -> tuple[Ed25519PrivateKey, bool] | None:

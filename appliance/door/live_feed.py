@@ -24,7 +24,7 @@ from appliance.outbox import (
     TerminalEdited,
     TerminalGone,
 )
-from appliance.reservations.model import Reservation
+from appliance.reservations.model import Reservation, late_from
 from appliance.reservations.rows import Totals, count_evening, find_reservations
 from appliance.venue.model import find_tonight
 
@@ -40,7 +40,7 @@ class Change:
 
     A listener that reconnects with `position` gets the later changes. `evening` is tonight's date
     and `totals` are tonight's totals. `reservation` is the current row. `door` is the check-in or
-    undo that caused the change, if any.
+    undo that caused the change, if any. `late_from` is that function's result for `reservation`.
     """
 
     position: str
@@ -50,6 +50,7 @@ class Change:
     door: DoorChanged | None = None
     conflict: Conflict | None = None
     totals: Totals | None = None
+    late_from: int | None = None
 
     @property
     def number(self) -> int:
@@ -216,9 +217,10 @@ class Feed:
                     reservation_id not in arrivals
                 ):
                     self._remember("change", reservation_id)
-                case DoorChanged(verdict=verdict) if verdict.reservation is not None:
-                    kind = "check-in" if verdict.admitted > 0 else "change"
-                    self._remember(kind, verdict.reservation.id, door=notice)
+                case DoorChanged(verdict=verdict):
+                    seen, is_undo = verdict.reservation, verdict.result == "undone"
+                    kind = ("change" if is_undo else "check-in") if seen else "totals"
+                    self._remember(kind, seen.id if seen else "", door=notice if seen else None)
                 case ConflictChanged(conflict_id):
                     self._remember("conflict", conflict_id)
                 case ChangedBeside() | SigningKeyChanged() | ReservationChanged(moved=True):
@@ -298,10 +300,10 @@ class Feed:
         totals = count_evening(reader, tonight.isoformat())
 
         def describe(entry: _Entry) -> Change:
+            found = reservations.get(reservation_ids[entry.number] or "")
             return Change(
-                self._at(entry.number), entry.kind, tonight.isoformat(),
-                reservations.get(reservation_ids[entry.number] or ""), entry.door,
-                conflicts.get(entry.subject), totals,
+                self._at(entry.number), entry.kind, tonight.isoformat(), found, entry.door,
+                conflicts.get(entry.subject), totals, late_from(reader, found) if found else None,
             )  # fmt: skip
 
         return tonight, totals, [describe(entry) for entry in kept]

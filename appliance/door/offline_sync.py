@@ -12,6 +12,7 @@ from appliance.door.check_in import (
     find_decided,
     find_first_admission,
     keep_scan,
+    lower_arrived,
 )
 from appliance.door.scan import Scan, compensation_id
 from appliance.door.terminals import Terminal
@@ -161,12 +162,13 @@ def _refused_too_late(verdict: Verdict, scan: Scan) -> bool:
 
 
 def _conflict_kind(terminal: Terminal, verdict: Verdict, scan: Scan) -> str | None:
-    if not scan.was_let_in:
+    if not scan.was_let_in or scan.leaving or scan.reading.kind == "walk_in":
         return None
     seen = verdict.reservation
     if seen is None:
         return ADMITTED_ANYWAY
-    if seen.arrived > seen.guests and not scan.overfills(verdict.overrode or ""):
+    is_overfull = verdict.admitted and seen.arrived > seen.guests
+    if is_overfull and not scan.overfills(verdict.overrode or ""):
         return ADMITTED_TWICE
     if terminal.may("override"):
         against = scan.reason is None and verdict.overrode in _ALWAYS_CONFLICT
@@ -190,12 +192,18 @@ def _add_conflict(tx: Transaction, verdict: Verdict, seq: int, kind: str) -> Con
     return get_conflict(tx, str(values["id"]))
 
 
-def acknowledge_conflict(tx: Transaction, conflict_id: str, *, actor: str) -> Conflict:
+def acknowledge_conflict(
+    tx: Transaction, conflict_id: str, *, actor: str, corrects: Terminal | None = None
+) -> Conflict:
     """Mark a conflict as acknowledged. Idempotent. Raises NotFound if it is unknown.
 
-    `actor` is `staff:<id>` or `terminal:<id>`. The number of people inside does not change.
+    `actor` is `staff:<id>` or `terminal:<id>`. The number of people inside does not change, unless
+    the terminal `corrects` it: then those who came beyond the booked number were counted twice.
     """
-    if get_conflict(tx, conflict_id).acknowledged_at is None:
+    conflict = get_conflict(tx, conflict_id)
+    if conflict.acknowledged_at is None:
+        if corrects is not None and conflict.reservation_id is not None:
+            lower_arrived(tx, corrects, conflict.reservation_id, f"correct:{conflict.id}")
         tx.update("door_conflict", conflict_id, acknowledged_at=tx.now, acknowledged_by=actor)
         tx.notices.append(ConflictChanged(conflict_id))
     return get_conflict(tx, conflict_id)

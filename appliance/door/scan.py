@@ -46,10 +46,11 @@ _FULL = frozenset({"already_checked_in", "party_full"})
 class Reading(Struct, frozen=True):
     """The result of looking up a scanned text.
 
-    `kind` is pass, link, code, name, list or other. A genuine pass is in `guest_pass`; for the
-    other kinds, `reservation_ids` lists the possible reservations, and `is_replaced` says that the
-    link or code was replaced. If the pass is not genuine or no reservation was found, `refused` is
-    the verdict's result, and `read_hash` is the SHA-256 of the text.
+    `kind` is pass, link, code, name, list, walk_in or other. A genuine pass is in `guest_pass`; for
+    the other kinds, `reservation_ids` lists the possible reservations, none for a walk-in without a
+    table, and `is_replaced` says that the link or code was replaced. If the pass is not genuine or
+    no reservation was found, `refused` is the verdict's result, and `read_hash` is the SHA-256 of
+    the text.
     """
 
     kind: str
@@ -71,6 +72,7 @@ class Reading(Struct, frozen=True):
 # has it, so they are refused as revoked.
 REPLACED = -1
 UNREAD = Reading("other")  # for a scan whose text has not been looked up yet
+WALK_IN = Reading("walk_in")  # for people who come or go without a reservation
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ class Scan:
     - `staff`: the staff member who checks in the party from the portal.
     - `shown`: the result that the terminal showed. None unless the scan was offline.
     - `happened_at`: the time of an offline scan by the box's clock, in ms since 1970.
+    - `leaving`: true if the people go out. `arrivals` is then how many, or None for all inside.
     """
 
     id: str
@@ -95,10 +98,11 @@ class Scan:
     staff: StaffMember | None = None
     shown: str | None = None
     happened_at: int | None = None
+    leaving: bool = False
 
     @property
     def was_let_in(self) -> bool:
-        """Whether the terminal admitted the party offline, so that the party is inside."""
+        """Whether the terminal let the party in, or out, offline, so that it has happened."""
         if self.shown is None or self.was_taken_back:
             return False
         return self._shown_green or self.reason is not None

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from appliance.core.text import BYTE_ORDER_MARK, write_cell, write_cells
 from appliance.database.connection import Reader
-from appliance.door.check_in import OLDEST_MS
-from appliance.door.verdict import COLOURS
+from appliance.door.check_in import NOT_UNDONE, OLDEST_MS
+from appliance.door.verdict import COLOURS, FirstCheckIn
 from appliance.reservations.search import matches_text
 from appliance.venue.model import evening_end, get_venue
 
@@ -53,6 +53,7 @@ class LogEntry:
     kind: str
     result: str
     admitted: int
+    moved: int
     reason: str | None
     reservation_id: str | None
     customer_name: str | None
@@ -101,7 +102,7 @@ def page_log(
         AND (:found IS NULL OR s.reservation_id IN (SELECT value FROM json_each(:found)))"""  # noqa: S608
     total = reader.value(f"SELECT count(*) {_FROM} WHERE {where}", values)
     sql = f"""SELECT s.seq, s.at, s.happened_at, t.name, s.staff_id, s.kind, s.result, s.admitted,
-                     s.reason, s.reservation_id, r.customer_name, r.access_code, vt.number
+                     s.moved, s.reason, s.reservation_id, r.customer_name, r.access_code, vt.number
               {_FROM} WHERE {where} ORDER BY s.seq DESC LIMIT :size OFFSET :skip"""
     rows = reader.rows(sql, {**values, "size": size, "skip": (number - 1) * size})
     return LogPage(tuple(LogEntry(*row) for row in rows), total, scans, admitted, refused)
@@ -122,7 +123,7 @@ _PAGE_ROWS = 1000
 _NO_END = 1 << 62
 _STORED = (
     "seq", "scan_id", "terminal_id", "at", "device_at", "kind", "read_hash", "reservation_id",
-    "result", "admitted", "undoes", "staff_id", "happened_at",
+    "result", "admitted", "moved", "undoes", "staff_id", "happened_at",
 )  # fmt: skip
 _INSTANTS = ("at", "device_at", "happened_at")
 _NAMES = ("terminal", "staff", "table", "first_name", "access_code", "reason")
@@ -211,3 +212,19 @@ def _format_time(instant: int | None, zone: Any) -> str | None:
         return time.astimezone(zone).isoformat(timespec="milliseconds")
     except OverflowError:  # terminals can send any number as their time
         return None
+
+
+def list_first_check_ins(reader: Reader, date: str) -> dict[str, FirstCheckIn]:
+    """Return the first check-in of each party that is inside on the evening `date` (YYYY-MM-DD).
+
+    The result maps reservation ids to check-ins, whose `clock` is empty.
+    """
+    # With min(), SQLite takes the other columns from the row with the minimum.
+    sql = f"""SELECT r.id, coalesce(s.happened_at, s.at), t.name, staff.name, min(s.seq)
+              FROM reservation r
+              JOIN scan_log s ON s.reservation_id = r.id AND {NOT_UNDONE}
+              JOIN terminal t ON t.id = s.terminal_id
+              LEFT JOIN staff ON staff.id = s.staff_id
+              WHERE r.date = :date AND r.arrived > 0 GROUP BY r.id"""  # noqa: S608
+    rows = reader.rows(sql, {"date": date})
+    return {id_: FirstCheckIn(at, "", name, by) for id_, at, name, by, _ in rows}

@@ -18,10 +18,11 @@ from appliance.core.i18n import mark as _
 from appliance.reservations.model import Reservation, start_date
 
 COLOURS: Mapping[str, str] = {
-    "checked_in": "green", "party_added": "green",
+    "checked_in": "green", "party_added": "green", "came_back": "green", "walk_in": "green",
+    "went_out": "green",
     "already_checked_in": "amber", "party_full": "amber", "not_yet": "amber", "too_late": "amber",
-    "not_confirmed": "amber", "payment_due": "amber", "ambiguous": "amber", "revoked": "amber",
-    "cancelled": "red", "declined": "red", "wrong_venue": "red",
+    "not_confirmed": "amber", "payment_due": "amber", "ambiguous": "amber", "not_inside": "amber",
+    "revoked": "amber", "cancelled": "red", "declined": "red", "wrong_venue": "red",
     "test_code": "red", "bad_signature": "red", "unknown_code": "red",
     "undone": "grey", "error": "grey",
 }  # fmt: skip
@@ -31,6 +32,7 @@ OVERRIDABLE = frozenset({
     "cancelled", "declined", "revoked",
 })  # fmt: skip
 
+_NEARLY = 0.95  # from this part of the capacity on, the house is nearly full
 _NOT_SETTLED = {
     "requested": "not_confirmed", "pending": "payment_due", "partial": "payment_due",
 }  # fmt: skip
@@ -40,7 +42,8 @@ class Seen(Struct, frozen=True, array_like=True):
     """A reservation's state at the time of the verdict, without personal data.
 
     `date` is the evening. `starts_on` is the date on which the slot starts: the next day if it
-    starts after midnight. In a verdict that an older version stored, `starts_on` is "".
+    starts after midnight. In a verdict that an older version stored, `starts_on` is "". `out` is
+    how many of those that arrived are out.
     """
 
     id: str
@@ -52,6 +55,12 @@ class Seen(Struct, frozen=True, array_like=True):
     arrived: int
     status: str
     starts_on: str = ""
+    out: int = 0
+
+    @property
+    def inside(self) -> int:
+        """How many of the party are inside."""
+        return max(0, self.arrived - self.out)
 
 
 class FirstCheckIn(Struct, frozen=True, array_like=True):
@@ -72,7 +81,9 @@ class Verdict(Struct, frozen=True):
 
     `admitted` is the number of people admitted, negative for an undo. `overrode` is the result
     that was overridden, if any. `candidates` are the reservations to choose from if the result is
-    `ambiguous`.
+    `ambiguous`. `moved` is the number of people who came back in, negative if they went out.
+    `went_out` is the time (HH:MM) at which they had gone out. `occupancy` is (people inside,
+    capacity) if the house is nearly full.
     """
 
     result: str
@@ -81,6 +92,9 @@ class Verdict(Struct, frozen=True):
     first_check_in: FirstCheckIn | None = field(default=None, name="first")
     candidates: tuple[Seen, ...] = ()
     overrode: str | None = None
+    moved: int = 0
+    went_out: str | None = None
+    occupancy: tuple[int, int] | None = None
 
     @property
     def colour(self) -> str:
@@ -97,16 +111,16 @@ class Verdict(Struct, frozen=True):
         return msgspec.json.decode(text, type=cls)
 
 
-def see(reservation: Reservation, *, arrived: int | None = None) -> Seen:
+def see(reservation: Reservation, *, arrived: int | None = None, out: int | None = None) -> Seen:
     """Return the state of `reservation` for a verdict.
 
-    Unless `arrived` is None, it replaces the reservation's own number of people inside.
+    Unless they are None, `arrived` and `out` replace the reservation's own numbers of people.
     """
     r = reservation
     present = r.arrived if arrived is None else arrived
     return Seen(
         r.id, r.date, r.slot, r.table_id, r.table_name, r.guests, present, r.status,
-        start_date(r).isoformat(),
+        start_date(r).isoformat(), r.people_out if out is None else out,
     )  # fmt: skip
 
 
@@ -132,12 +146,27 @@ def judge(
     return _NOT_SETTLED.get(reservation.status) or _count_party(reservation, arrivals)
 
 
+def fullness(inside: int, capacity: int | None) -> str | None:
+    """Return `full`, `near` from 95 % of the capacity on, or None."""
+    if capacity is None or inside < capacity * _NEARLY:
+        return None
+    return "full" if inside >= capacity else "near"
+
+
+def awaited_back(reservation: Reservation) -> int:
+    """Return how many of the party are out and may come back. Nobody, once its table was freed."""
+    out = min(reservation.people_out, reservation.arrived)
+    return 0 if reservation.status == "completed" else out
+
+
 def _count_party(reservation: Reservation, arrivals: int | None) -> str:
-    missing = reservation.guests - reservation.arrived
-    if missing <= 0:
+    missing, out = max(0, reservation.guests - reservation.arrived), awaited_back(reservation)
+    if not missing and not out:
         return "already_checked_in"
-    if arrivals is not None and arrivals > missing:
+    if arrivals is not None and arrivals > missing + out:
         return "party_full"
+    if out and (arrivals is None or arrivals <= out):
+        return "came_back"
     return "checked_in" if reservation.checked_in_at is None else "party_added"
 
 
@@ -157,20 +186,33 @@ def phrase(verdict: Verdict, language: str) -> Sentences:
     staff, details = _STAFF[verdict.result], _details(verdict, known)
     if verdict.result == "already_checked_in" and verdict.first_check_in is None:
         staff = _ALREADY_IN
-    return Sentences(known.plain(staff, **details), known.plain(_GUEST[verdict.result], **details))
+    if verdict.reservation is None:
+        staff = _WITHOUT_TABLE.get(verdict.result, staff)
+    told = known.plain(staff, **details)
+    if verdict.occupancy is not None:
+        inside, capacity = verdict.occupancy
+        filled = _FULL if fullness(inside, capacity) == "full" else _NEARLY_FULL
+        told = f"{told} {known.plain(filled, inside=str(inside), capacity=str(capacity))}"
+    return Sentences(told, known.plain(_GUEST[verdict.result], **details))
 
 
 def _details(verdict: Verdict, language: Language) -> dict[str, str]:
     seen, first = verdict.reservation, verdict.first_check_in
     names = [name for name in (first.terminal, first.by) if name] if first else []
-    details = {"first": first.clock if first else "—", "terminal": " · ".join(names) or "—"}
+    details = {
+        "first": first.clock if first else "—",
+        "terminal": " · ".join(names) or "—",
+        "admitted": _count_people(verdict.admitted, language),
+        "moved": _count_people(verdict.moved, language),
+        "went_out": verdict.went_out or "—",
+    }
     if seen is not None:
         details |= {
             "table": seen.table_name,
-            "admitted": _count_people(verdict.admitted, language),
             "party": _count_people(seen.guests, language),
             "arrived": str(seen.arrived),
             "guests": str(seen.guests),
+            "inside": str(seen.inside),
             "when": _when(seen.starts_on or seen.date, seen.slot, language),
         }
     if language.code == "ar":  # so that Latin names keep their place in a right-to-left sentence
@@ -192,11 +234,22 @@ def _format_day(day: str, locale: Locale) -> str:
     return format_date(date.fromisoformat(day), "EEEE d MMMM", locale=locale)
 
 
+_NEARLY_FULL = _("House almost full: %(inside)s of %(capacity)s.")
+_FULL = _("House full: %(inside)s of %(capacity)s.")
+# The messages about people who belong to no reservation
+_WITHOUT_TABLE = {
+    "went_out": _("Out without a code: %(moved)s."),
+    "undone": _("Count undone."),
+}
 # The message if the party's first check-in is no longer in the log.
 _ALREADY_IN = _("Already in: %(arrived)s of %(guests)s.")
 _STAFF: Mapping[str, str] = {
     "checked_in": _("Let in: %(table)s, %(admitted)s."),
     "party_added": _("Same party, %(admitted)s more: %(arrived)s of %(guests)s are in."),
+    "came_back": _("Back in: %(moved)s. Went out at %(went_out)s."),
+    "walk_in": _("Let in without a table: %(admitted)s."),
+    "went_out": _("Out: %(moved)s. Still in: %(inside)s of %(arrived)s."),
+    "not_inside": _("Not counted out: %(inside)s of this party are inside."),
     "already_checked_in": _(
         "Already in since %(first)s (%(terminal)s): %(arrived)s of %(guests)s."
     ),
@@ -219,6 +272,10 @@ _STAFF: Mapping[str, str] = {
 _GUEST: Mapping[str, str] = {
     "checked_in": _("Welcome, your table is %(table)s."),
     "party_added": _("Welcome, your party is at %(table)s."),
+    "came_back": _("Welcome back."),
+    "walk_in": _("Welcome."),
+    "went_out": _("Goodbye, see you soon."),
+    "not_inside": _("One moment, please."),
     "already_checked_in": _("This code has already been used: please see the host."),
     "party_full": _("Your reservation is for %(party)s."),
     "not_yet": _("Your reservation is for %(when)s."),

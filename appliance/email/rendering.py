@@ -68,6 +68,7 @@ EMAIL_KINDS: Mapping[str, set[str]] = {
     "changed": {"confirmed", "completed"},
     "reminder": {"confirmed"},
     "payment_due": {"pending", "partial"},
+    "payment_reminder": {"pending", "partial"},
 }
 
 
@@ -272,7 +273,8 @@ def _template_values(contents: Contents, language: Language) -> dict[str, Any]:
     currency, amounts = one_line(contents.venue.currency), []
     due = max(0, contents.minimum_spend - contents.received)
     how = contents.venue.how_to_pay(due, code)
-    if contents.email.kind == "payment_due":
+    is_to_be_paid = contents.email.kind in ("payment_due", "payment_reminder")
+    if is_to_be_paid:
         amounts = [
             (gettext("Minimum spend"), contents.minimum_spend),
             (gettext("Received so far"), contents.received),
@@ -293,7 +295,10 @@ def _template_values(contents: Contents, language: Language) -> dict[str, Any]:
         "phone": contents.venue.phone,
         "words": one_line(contents.email.words or ""),
         "amounts": [(label, f"{amount} {currency}") for label, amount in amounts if amount],
-        "how_to_pay": one_line(how or "") if contents.email.kind == "payment_due" else "",
+        "how_to_pay": one_line(how or "") if is_to_be_paid else "",
+        "pay_by": language.moment(reservation.expires_at, contents.zone)
+        if is_to_be_paid and reservation.expires_at
+        else "",
         "shows_pass": contents.email.kind in WITH_PASS,
         "picture_id": f"pass.{contents.email.id}@venuebox.invalid",
         "access_url": contents.access_url,

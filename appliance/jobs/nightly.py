@@ -20,7 +20,7 @@ from appliance.clock import DAY_MS
 from appliance.core.errors import ApiError, OperatorError, Unavailable
 from appliance.database.connection import Reader, Transaction
 from appliance.database.integrity import list_faults
-from appliance.doctor.observations import DAMAGED, list_observations, observe
+from appliance.doctor.check import DAMAGED, list_observations, observe
 from appliance.environment import Environment
 from appliance.jobs.reservation_states import last_ended_evening_now
 from appliance.privacy import erase_past_guests, find_past_guests

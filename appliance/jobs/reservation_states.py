@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from zoneinfo import ZoneInfo
 
-from appliance.clock import HOUR_MS
+from appliance.clock import DAY_MS, HOUR_MS
 from appliance.database.connection import Reader, Transaction
 from appliance.environment import Environment
 from appliance.outbox import ReservationChanged
-from appliance.reservations.change import accept, decline
+from appliance.reservations.change import accept, cancel, decline
 from appliance.reservations.email_queue import add_no_reminders, email_guest, wants_no_reminders
 from appliance.reservations.holds import find_next_expiry, release_expired
 from appliance.reservations.rows import add_history, get_reservation
@@ -149,6 +149,41 @@ def settle_expired_requests(tx: Transaction) -> int:
     return len(rows)
 
 
+def remind_of_payments(tx: Transaction) -> int:
+    """Email guests once before what they pay in advance is due. Returns the number of emails."""
+    due = list(tx.rows(f"SELECT id {_PAYMENT_REMINDERS} AND {_REMINDED_AT} <= :now LIMIT :limit",
+                       {"now": tx.now, "limit": BATCH}))  # fmt: skip
+    for (reservation_id,) in due:
+        email_guest(tx, reservation_id, "payment_reminder")
+    return len(due)
+
+
+def free_unpaid(tx: Transaction) -> int:
+    """Cancel what is not paid by its deadline, if the venue's `payment_frees` is set.
+
+    Returns the number of cancelled reservations, at most BATCH. Keeps those of which a part is paid
+    or whose party is inside.
+    """
+    if not get_venue(tx).payment_frees:
+        return 0
+    due = list(tx.rows(f"SELECT id {_UNPAID} AND expires_at <= :now LIMIT :limit",
+                       {"now": tx.now, "limit": BATCH}))  # fmt: skip
+    for (reservation_id,) in due:
+        cancel(tx, reservation_id, actor="box")
+    return len(due)
+
+
+# A day before the deadline, or halfway to it if that is later.
+_REMINDED_AT = f"(expires_at - min({DAY_MS}, (expires_at - created_at) / 2))"
+_UNPAID = "FROM reservation WHERE status = 'pending' AND arrived = 0"
+_PAYMENT_REMINDERS = """
+    FROM reservation r LEFT JOIN booking_request ON reservation_seq = seq
+    WHERE status = 'pending' AND expires_at > :now AND customer_email IS NOT NULL
+        AND (source <> 'partner' OR email_outcome IS NOT 'skipped')
+        AND NOT EXISTS (SELECT 1 FROM email l
+                        WHERE l.reservation_id = r.id AND l.kind = 'payment_reminder')"""
+
+
 def free_access_codes(tx: Transaction) -> int:
     """Release access codes for reuse 30 days after the reservation's evening.
 
@@ -175,8 +210,8 @@ def make_reservation_jobs(environment: Environment) -> Job:
 
     async def run() -> None:
         for action in (
-            release_expired, settle_expired_requests, complete_evenings, free_access_codes,
-            remind,
+            release_expired, settle_expired_requests, free_unpaid, complete_evenings,
+            free_access_codes, remind, remind_of_payments,
         ):  # fmt: skip
             while await database.write(action) == BATCH:
                 pass
@@ -189,7 +224,11 @@ def find_next_due(reader: Reader) -> int | None:
     """Return when the next change other than a reminder is due, in ms since 1970, or None."""
     venue = get_venue(reader)
     zone = reader.zones.zone(venue.time_zone)
-    instants = [reader.value("SELECT min(expires_at) FROM reservation WHERE status = 'requested'")]
+    instants = [
+        reader.value("SELECT min(expires_at) FROM reservation WHERE status = 'requested'"),
+        reader.value(f"SELECT min({_REMINDED_AT}) {_PAYMENT_REMINDERS}", {"now": reader.now}),
+        reader.value(f"SELECT min(expires_at) {_UNPAID}") if venue.payment_frees else None,
+    ]
     for condition, days in (("status = 'confirmed'", 0), ("access_code IS NOT NULL", CODE_DAYS)):
         evening = reader.value(f"SELECT min(date) FROM reservation WHERE {condition}")  # noqa: S608
         if evening is not None:

@@ -105,7 +105,7 @@ TABLES: tuple[Table, ...] = (
     ), indexed="at"),
     Table("scan", "scan_log", Column("id", _NUMBER, "seq"), (
         *_columns(_UUID, "terminal_id reservation_id"), *_columns(_TEXT, "kind result staff_id"),
-        *_columns(_NUMBER, "admitted undoes"), *_columns(_INSTANT, "at happened_at"),
+        *_columns(_NUMBER, "admitted moved undoes"), *_columns(_INSTANT, "at happened_at"),
     ), indexed="at"),
 )  # fmt: skip
 

@@ -20,9 +20,10 @@ def calendar_file(
     """Return an iCalendar file (with CRLF line endings) that contains a reservation as one event.
 
     `hours` is the result of `hours_of`; if it is None, the event lasts all day. `url` is the
-    guest's link, and `organizer` the address that an email with the file comes from. All files for
-    a reservation have the same UID, so a file with a higher SEQUENCE replaces the event in the
-    guest's calendar, or removes it (RFC 5546, section 3.2.5).
+    guest's link, and `organizer` the address that an email with the file comes from. A calendar
+    reminds of the event two hours before. All files for a reservation have the same UID, so a file
+    with a higher SEQUENCE replaces the event in the guest's calendar, or removes it (RFC 5546,
+    section 3.2.5).
     """
     day, gettext, code = date.fromisoformat(reservation.date), language.gettext, ""
     if hours is None:
@@ -34,6 +35,14 @@ def calendar_file(
     party = language.ngettext("%(count)s guest", "%(count)s guests", reservation.guests)
     location = ", ".join(filter(None, (venue.name, venue.address)))
     description = "\n".join(filter(None, (reservation.table_name, party, code, url)))
+    summary = _text(gettext("Table at %(venue)s", venue=venue.name))
+    alarm = (
+        "BEGIN:VALARM",
+        "ACTION:DISPLAY",
+        "TRIGGER:-PT2H",
+        f"DESCRIPTION:{summary}",
+        "END:VALARM",
+    )
     lines = [
         "BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//venuebox//guest//EN", "CALSCALE:GREGORIAN",
         f"METHOD:{calendar_method(reservation)}", "BEGIN:VEVENT",
@@ -43,11 +52,12 @@ def calendar_file(
         f"DTSTART{starts}",
         f"DTEND{ends}",
         f"STATUS:{_STATES.get(reservation.status, 'TENTATIVE')}",
-        f"SUMMARY:{_text(gettext('Table at %(venue)s', venue=venue.name))}",
+        f"SUMMARY:{summary}",
         f"LOCATION:{_text(location)}",
         f"DESCRIPTION:{_text(description)}",
         f"URL:{url}",
         *([f"ORGANIZER;CN={_quoted(venue.name)}:mailto:{organizer}"] if organizer else ()),
+        *(alarm if hours is not None and reservation.holds else ()),
         "END:VEVENT", "END:VCALENDAR",
     ]  # fmt: skip
     return "".join(_fold(line) + "\r\n" for line in lines)

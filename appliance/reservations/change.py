@@ -363,14 +363,10 @@ def send_pass(tx: Transaction, reservation_id: str, email: str, *, actor: str) -
     """
     wanted = {"customer_email": email}
     reservation = change_reservation(tx, reservation_id, wanted, actor=actor).reservation
-    email_guest(tx, reservation_id, _pass_kind(reservation), asked=True)
+    email_guest(tx, reservation_id, _PASS_KINDS.get(reservation.status, "payment_due"), asked=True)
     update_reservation(tx, reservation_id)
     add_history(tx, reservation_id, "pass_sent", actor)
     return get_reservation(tx, reservation_id)
-
-
-def _pass_kind(reservation: Reservation) -> str:
-    return _PASS_KINDS.get(reservation.status, "payment_due")
 
 
 def mark_late(tx: Transaction, reservation_id: str, *, late: bool, actor: str) -> Reservation:
@@ -409,7 +405,7 @@ def reissue_pass(
     tx.execute("DELETE FROM claim WHERE reservation_id = :id", {"id": reservation_id})
     add_history(tx, reservation_id, "pass_reissued", actor)
     announce(tx, "reservation.updated", reservation_id)
-    email_guest(tx, reservation_id, _pass_kind(reservation))
+    email_guest(tx, reservation_id, _PASS_KINDS.get(reservation.status, "payment_due"))
     record_audit(
         tx, actor, "pass_reissued",
         reservation=reservation_id, date=reservation.date, table=reservation.table_name,

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from msgspec import Struct
@@ -202,15 +203,13 @@ def enter_for_guest(
     venue = get_venue(tx)
     if venue.slots_only and not booking.slot and offered_slots(list_slots(tx), booking.date):
         raise InvalidSlot(field="slot")
-    expires_at = None
     if venue.reservation_mode == "prepaid":
-        status = "pending"
+        status, expires_at = "pending", _find_deadline(tx, booking, venue.payment_hours)
     elif venue.auto_confirm:
-        status = "confirmed"
+        status, expires_at = "confirmed", None
     else:
-        status, expires_at = "requested", tx.now + venue.request_expiry_hours * HOUR_MS
-        zone = tx.zones.zone(venue.time_zone)
-        expires_at = min(expires_at, evening_end(booking.date, zone, venue.evening_ends_at))
+        status = "requested"
+        expires_at = _find_deadline(tx, booking, venue.request_expiry_hours)
     issued = grant(
         tx, booking, source="platform", status=status, actor="guest", expires_at=expires_at,
         lineage=_GUEST_LINEAGE if booking.idempotency_key is not None else None,
@@ -223,29 +222,44 @@ def enter_for_guest(
     return get_reservation(tx, issued.reservation_id)
 
 
+def _find_deadline(reader: Reader, booking: Booking, hours: int) -> int | None:
+    """Return the instant `hours` from now, at most the end of the booking's evening.
+
+    Returns None if `hours` is 0.
+    """
+    venue = get_venue(reader)
+    last = evening_end(booking.date, find_zone(reader), venue.evening_ends_at)
+    return min(reader.now + hours * HOUR_MS, last) if hours else None
+
+
 def enter_by_staff(
     tx: Transaction, booking: Booking,
     *, actor: str, notify: bool = False, vip: bool = False, over_capacity: bool = False,
-    walk_in: bool = False,
+    walk_in: bool = False, prepaid: bool = False,
 ) -> Reservation:  # fmt: skip
-    """Create a confirmed reservation with the source `manual`. Email the guest if `notify` is True.
+    """Create a reservation with the source `manual`. Email the guest if `notify` is True.
 
+    It is confirmed, or if `prepaid` is True, pending until staff record the payment.
     Idempotent for each actor and `idempotency_key`, which is the form's id. Raises the same errors
     as `grant`. Also raises FormUsed if the form was already submitted with different content, or if
     its reservation no longer holds a table.
     """
-    request_hash = hashlib.sha256(booking.fingerprint() + repr((notify, vip)).encode()).digest()
+    ticks = repr((notify, vip, prepaid)).encode()
+    request_hash = hashlib.sha256(booking.fingerprint() + ticks).digest()
     earlier = _find_by_form(tx, actor, booking.idempotency_key, request_hash)
     if earlier is not None:
         return earlier
+    status = "pending" if prepaid else "confirmed"
+    hours = get_venue(tx).payment_hours if prepaid else 0
     issued = grant(
-        tx, booking, source="manual", status="confirmed", actor=actor, vip=int(vip),
+        tx, booking, source="manual", status=status, actor=actor, vip=int(vip),
         walk_in=int(walk_in), over_capacity=over_capacity,
+        expires_at=_find_deadline(tx, booking, hours),
         lineage=actor if booking.idempotency_key is not None else None,
         idempotency_key=booking.idempotency_key, request_hash=request_hash,
     )  # fmt: skip
     if notify:
-        email_guest(tx, issued.reservation_id, "confirmation")
+        email_guest(tx, issued.reservation_id, _EMAIL_KINDS[status])
     return get_reservation(tx, issued.reservation_id)
 
 
@@ -289,19 +303,19 @@ def book(tx: Transaction, booking: Booking) -> Reservation:
     if has_begun(slot, slots, booking.date, venue, zone, tx.now):
         raise InvalidSlot(field="slot")
     if booking.table_id == ANY_TABLE:
-        booking = replace(booking, table_id=_best_table(tx, booking, slot).id)
+        fitting = list_fitting(tx, booking.date, slot, booking.guests)
+        if not fitting:
+            raise TableTaken
+        booking = replace(booking, table_id=fitting[0].id)
     return enter_for_guest(tx, booking, notify=True, request_hash=request_hash)
 
 
-def _best_table(reader: Reader, booking: Booking, slot: Slot | None) -> Table:
-    """Return the free table with the lowest capacity that fits the party.
+def list_fitting(reader: Reader, day: date, slot: Slot | None, guests: int) -> list[Table]:
+    """Return the free tables that fit the party, the best one first.
 
-    If several tables have that capacity, return the one with the lowest minimum spend. If that is
-    also the same, return the first of them in the table list. Raises TableTaken if no free table
-    fits the party.
+    It has the lowest capacity and, of several such tables, the lowest minimum spend. Tables with
+    the same of both stay in the order of the table list.
     """
-    found = read_availability(reader, booking.date, slot)
-    free = [entry.table for entry in found if entry.available and entry.table.seats(booking.guests)]
-    if not free:
-        raise TableTaken
-    return min(free, key=lambda table: (table.capacity_max, table.minimum_spend))
+    found = read_availability(reader, day, slot)
+    free = [entry.table for entry in found if entry.available and entry.table.seats(guests)]
+    return sorted(free, key=lambda table: (table.capacity_max, table.minimum_spend))

@@ -101,8 +101,7 @@ def find_email_outcomes(reader: Reader, reservations: Iterable[Reservation]) -> 
     never. A reservation without emails is not in the map.
     """
     sql = """SELECT reservation_id, iif(state = 'sent' OR state = 'kept', 'sent', 'failed')
-             FROM json_each(:ids) wanted CROSS JOIN email
-                 ON reservation_id = wanted.value AND kind NOT LIKE 'house%'
+             FROM json_each(:ids) wanted CROSS JOIN email ON reservation_id = wanted.value
              WHERE kind NOT GLOB 'house_*' ORDER BY email.id"""
     return dict(reader.rows(sql, {"ids": json.dumps([each.id for each in reservations])}))
 

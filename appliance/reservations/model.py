@@ -103,6 +103,13 @@ class Reservation(Struct, frozen=True):
     names_at_door: str = "initial"
     link_generation: int = 0
     replaced_codes: str | None = None
+    people_out: int = 0
+    went_out_at: int | None = None
+
+    @property
+    def inside(self) -> int:
+        """How many of the party are inside now."""
+        return max(0, self.arrived - self.people_out)
 
     @property
     def tables(self) -> list[tuple[str, str]]:
@@ -254,11 +261,21 @@ def minutes_late(reader: Reader, reservation: Reservation) -> int | None:
 
     None if it is not late yet by the venue's rule `lateArrivalMinutes`, or if there is no rule.
     """
+    late_at = late_from(reader, reservation)
+    if late_at is None or reader.now < late_at:
+        return None
+    return (reader.now - expected_at(reader, reservation)) // MINUTE_MS
+
+
+def late_from(reader: Reader, reservation: Reservation) -> int | None:
+    """Return from when the party is late, in ms since 1970, if it does not come before.
+
+    None if it is not awaited, or if the venue has no rule `lateArrivalMinutes`.
+    """
     kept = get_venue(reader).late_minutes
     if kept is None or not is_awaited(reservation):
         return None
-    minutes = (reader.now - expected_at(reader, reservation)) // MINUTE_MS
-    return minutes if minutes >= kept else None
+    return expected_at(reader, reservation) + kept * MINUTE_MS
 
 
 def cancel_deadline(reader: Reader, reservation: Reservation) -> int:

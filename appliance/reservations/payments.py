@@ -31,8 +31,9 @@ def record_payment(
 
     If `complete` is True, the reservation becomes confirmed, a `reservation.confirmed` event is
     sent, and the guest gets a confirmation. Otherwise, the reservation becomes partial, and the
-    email states the minimum spend and the total received so far. Raises WrongState unless the
-    reservation is pending or partial, ValidationError if `amount` is out of range, and
+    email states the minimum spend and the total received so far. From the first payment on, there
+    is no deadline, so that the box never cancels what a guest has paid for. Raises WrongState
+    unless the reservation is pending or partial, ValidationError if `amount` is out of range, and
     UnusualAmount if `amount` is unusually high and `sure` is False.
     """
     reservation = get_reservation(tx, reservation_id)
@@ -47,7 +48,8 @@ def record_payment(
         {"id": tx.new_id(), "reservation_id": reservation_id, "at": tx.now, "amount": amount,
          "method": method, "staff_id": actor.removeprefix("staff:")},
     )  # fmt: skip
-    update_reservation(tx, reservation_id, status="confirmed" if complete else "partial")
+    status = "confirmed" if complete else "partial"
+    update_reservation(tx, reservation_id, status=status, expires_at=None)
     add_history(tx, reservation_id, "payment", actor, amount=amount)
     if complete:
         announce(tx, "reservation.confirmed", reservation_id)

@@ -1,5 +1,6 @@
 """Queries for reservations and their history, payments, claims and erasure requests."""
 
+import datetime as dt
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from appliance.database.connection import Reader, Transaction, known
 from appliance.outbox import ReservationChanged
 from appliance.reservations.holds import hold_tables
 from appliance.reservations.model import FREEING_STATUSES, Issued, Reservation
-from appliance.venue.model import get_venue
+from appliance.venue.model import evening_end, find_zone, get_venue
 
 _CODE_TRIES = 64  # for an access code that no reservation has
 
@@ -32,7 +33,8 @@ RESERVATION_COLUMNS = f"""
     r.left_at, r.no_show, r.walk_in,
     r.late_at, r.vip, {_of_tables("t.number", "group_concat(m.number, ', ')")},
     {_of_tables("NULL", "json_group_array(json_array(m.id, m.name))")}, r.cancelled_by,
-    (SELECT names_at_door FROM venue), r.link_generation, r.replaced_codes
+    (SELECT names_at_door FROM venue), r.link_generation, r.replaced_codes, r.people_out,
+    r.went_out_at
 """  # noqa: S608
 WITH_REQUEST = "LEFT JOIN booking_request q ON q.reservation_seq = r.seq"
 RESERVATION_FROM = f"""FROM reservation r JOIN venue_table t ON t.id = r.table_id {WITH_REQUEST}"""
@@ -262,11 +264,15 @@ class Totals:
     """An evening's totals.
 
     `expected` counts the reservations that hold a table, and all their guests. `arrived` counts the
-    guests who have arrived, and their reservations.
+    guests who have arrived, and their reservations. `inside` counts the people who came in minus
+    those who went out, of whom `without_table` are walk-ins without a table. This is negative if
+    more people went out without a code than such walk-ins came in.
     """
 
     expected: Count
     arrived: Count
+    inside: Count
+    without_table: int
 
 
 def count_requests(reader: Reader, first: str) -> int:
@@ -278,11 +284,25 @@ def count_requests(reader: Reader, first: str) -> int:
 def count_evening(reader: Reader, date: str) -> Totals:
     """Return the totals for an evening (YYYY-MM-DD)."""
     sql = """SELECT coalesce(sum(guests) FILTER (WHERE holds), 0), count(*) FILTER (WHERE holds),
-                    coalesce(sum(arrived), 0), count(*) FILTER (WHERE arrived > 0)
-             FROM (SELECT guests, arrived, status NOT IN ('cancelled', 'declined') AS holds
+                    coalesce(sum(arrived), 0), count(*) FILTER (WHERE arrived > 0),
+                    coalesce(sum(inside), 0), count(*) FILTER (WHERE inside > 0)
+             FROM (SELECT guests, arrived, arrived - people_out AS inside,
+                          status NOT IN ('cancelled', 'declined') AS holds
                    FROM reservation WHERE date = :date)"""
-    people, holders, arrived, parties = reader.row(sql, {"date": date}) or (0, 0, 0, 0)
-    return Totals(Count(people, holders), Count(arrived, parties))
+    row = reader.row(sql, {"date": date}) or (0, 0, 0, 0, 0, 0)
+    without_table = _count_without_table(reader, date)
+    inside = Count(max(0, row[4] + without_table), row[5])
+    return Totals(Count(*row[:2]), Count(*row[2:4]), inside, without_table)
+
+
+def _count_without_table(reader: Reader, date: str) -> int:
+    venue, zone, day = get_venue(reader), find_zone(reader), dt.date.fromisoformat(date)
+    sql = """SELECT coalesce(sum(admitted + moved), 0) FROM scan_log
+             WHERE reservation_id IS NULL AND admitted + moved != 0 AND at >= :begins
+               AND coalesce(happened_at, at) >= :begins AND coalesce(happened_at, at) < :ends"""
+    begins = evening_end(day - dt.timedelta(days=1), zone, venue.evening_ends_at)
+    ends = evening_end(day, zone, venue.evening_ends_at)
+    return int(reader.value(sql, {"begins": begins, "ends": ends}))
 
 
 def is_claimed(reader: Reader, device_hash: bytes, reservation_id: str) -> bool:

@@ -44,10 +44,7 @@ REASONS = (
 # A file with this name requests an immediate attempt. `tls obtain` and the portal's test create it.
 REQUESTED = "acme-requested"
 _STATE = "acme.json"
-# Stay below the rate limits of Let's Encrypt: 5 failed attempts per hour, and 5 certificates for
-# the same name per week.
-_HOURLY = 4
-_PAUSE_MS = 2 * DAY_MS
+_HOURLY = 4  # Let's Encrypt accepts 5 failed attempts per hour
 _ATTEMPTS_KEPT = 20
 _ATTEMPT_SECONDS = 900
 
@@ -66,7 +63,7 @@ class State:
     ended_at: int | None = None  # end of the last attempt that was not interrupted
     reason: str = ""
     detail: str = ""
-    obtained_at: int | None = None  # when the stored certificate was obtained
+    obtained_at: int = 0  # when the stored certificate was obtained; 0: it was not
     obtained_from: str = ""  # the URL of the directory from which it was obtained
     account: str = ""  # the URI of the account at this directory
 
@@ -96,7 +93,6 @@ class Plan:
     rests: bool
     renew_at: int = 0  # in ms since 1970; 0 if there is no certificate for the name yet
     ends_at: int = 0  # when this certificate expires, in ms since 1970
-    lifetime: int = 0  # how long this certificate is valid in total, in ms
 
     def due(self, now: int) -> int | None:
         """Return when the next attempt is due, in ms since 1970, or None if none is planned."""
@@ -104,23 +100,14 @@ class Plan:
             return None
         # If the clock was set back, ignore earlier attempts, which may now lie in the future.
         retry = self.state.retry_at() if max(self.state.attempts, default=0) <= now else 0
-        # If the clock is wrong, even a new certificate may seem due for renewal. So always wait a
-        # day after obtaining one, or a third of its lifetime if that is shorter.
-        pause = min(self.lifetime // 3, DAY_MS)
-        return max(self.renew_at, retry, self._obtained_by(now) + pause)
+        # With a wrong clock, even a new certificate may seem due for renewal. So wait for a day.
+        obtained = self.state.obtained_at
+        pause = obtained + DAY_MS if self.renew_at and 0 < obtained <= now else 0
+        return max(self.renew_at, retry, pause)
 
     def may_ask(self, now: int) -> bool:
         """Whether another attempt now would stay below the rate limits."""
-        recent = sum(now - HOUR_MS < at <= now for at in self.state.attempts)
-        return recent < _HOURLY and self._obtained_by(now) <= now - _PAUSE_MS
-
-    def _obtained_by(self, now: int) -> int:
-        """Return when the current certificate was obtained, in ms since 1970.
-
-        Returns 0 if this is unknown or later than `now`.
-        """
-        at = self.state.obtained_at or 0
-        return at if self.renew_at and at <= now else 0
+        return sum(now - HOUR_MS < at <= now for at in self.state.attempts) < _HOURLY
 
 
 def public_name(app_url: str) -> str:
@@ -154,8 +141,7 @@ def read_plan(folder: Path, settings: Settings) -> Plan:
     rests = imported is not None and names_in(imported).cover(name)
     if certificate is None:
         return Plan(name, state, rests)
-    end, lifetime = ends_at(certificate), _lifetime(certificate)
-    return Plan(name, state, rests, _renew_at(certificate), end, lifetime)
+    return Plan(name, state, rests, _renew_at(certificate), ends_at(certificate))
 
 
 def read_state(folder: Path) -> State:
@@ -240,8 +226,10 @@ class Acme:
             state = replace(state, reason=failed.reason, detail=failed.detail)
         else:
             log.info("acme: obtained a certificate for %s", plan.name)
-            state = replace(state, attempts=(), obtained_at=now(), account=account,
-                            obtained_from=self._environment.settings.acme.directory)  # fmt: skip
+            directory = self._environment.settings.acme.directory
+            state = replace(
+                state, attempts=(), obtained_at=now(), account=account, obtained_from=directory
+            )
         state = replace(state, ended_at=now())
         await asyncio.to_thread(_write_state, self._folder, state)
         self._plan = None

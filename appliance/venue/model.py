@@ -85,7 +85,10 @@ class Venue:
     - `cancel_hours`: guests may cancel until so many hours before their slot.
     - `reminder_hours`: guests are reminded by email so many hours before their slot; 0 is never.
     - `early_minutes`: guests are admitted from so many minutes before their slot.
+    - `payment_hours`: guests pay in advance within so many hours; 0 is no deadline.
+    - `payment_frees`: what is not paid by the deadline is cancelled.
     - `contact_days`: guests' names, contacts and notes are erased so many days after the evening.
+    - `capacity`: how many people may be inside; None is no limit.
     """
 
     id: str
@@ -114,6 +117,9 @@ class Venue:
     slots_only: bool = False
     names_at_door: str = "initial"
     payment_how: str | None = None
+    payment_hours: int = 0
+    payment_frees: bool = False
+    capacity: int | None = None
 
     def how_to_pay(self, amount: int, code: str | None) -> str | None:
         """Return how a guest pays `amount`, with amount and access code entered, or None."""
@@ -435,7 +441,8 @@ def _load_venue(reader: Reader) -> Venue:
                     currency, time_zone, evening_ends_at, policies, address, map_url,
                     phone, booking_page, cancel_hours, reminder_hours, early_minutes,
                     contact_days, house_email, hears_requests, hears_cancellations,
-                    hears_payments, slots_only, names_at_door, payment_how
+                    hears_payments, slots_only, names_at_door, payment_how,
+                    payment_hours, payment_frees, capacity
              FROM venue"""
     venue = reader.one(_venue, sql)
     if venue is None:

@@ -36,8 +36,10 @@ RULES = {
     "cancel_hours": (0, 720),
     "reminder_hours": (0, 720),
     "early_minutes": (0, 24 * 60),
+    "payment_hours": (0, 8760),
     "contact_days": (1, 36_500),  # more days would overflow a date
 }
+PEOPLE_MAX = 100_000
 ADDRESS_MAX = 200
 CAPACITY_MAX = 1000
 SPEND_MAX = 10**9
@@ -119,6 +121,8 @@ def _venue_faults(venue: Venue, zones: ZoneDatabase) -> Iterator[ValidationError
             yield fault
     for name, (smallest, largest) in RULES.items():
         yield from _number_faults(name, getattr(venue, name), smallest, largest)
+    if venue.capacity is not None:
+        yield from _number_faults("capacity", venue.capacity, 1, PEOPLE_MAX)
 
 
 def _number_faults(name: str, value: int, smallest: int, largest: int) -> Iterator[ValidationError]:
@@ -290,7 +294,7 @@ def _read(kind: type[T], path: str, members: Mapping[str, Any], **defaults: Any)
 
 def _wrong_type(kind: object, value: object) -> str | None:
     """Return a description of the type `kind` if `value` has a different type, otherwise None."""
-    if kind is int:
+    if kind is int or (kind == int | None and value is not None):
         return None if type(value) is int else "a whole number"
     if kind is bool:
         return None if isinstance(value, bool) else "true or false"

@@ -50,11 +50,12 @@ def describe_reservations(
 
     If `own_refs` is True, `externalRef` is told only of the reservations of that lineage.
     """
-    emails = find_email_outcomes(reader, reservations)
+    its = {each.id: each for each in reservations if lineage and each.lineage == lineage}
+    emails = find_email_outcomes(reader, its.values()) if its else {}
     instants, venue = find_instants(reader, reservations), get_venue(reader)
 
     def describe(each: Reservation, starts_at: int, ends_at: int) -> dict[str, Any]:
-        own = lineage is not None and each.lineage == lineage
+        own = each.id in its
         tables = [{"id": id_, "name": name} for id_, name in each.tables]
         data: dict[str, Any] = {
             "serviceReservationId": each.id,

@@ -18,7 +18,7 @@ from appliance.core.i18n import load_languages
 from appliance.core.i18n import mark as _
 from appliance.door.guest_pass import GuestPass, ReadPass, is_signed, lookalikes
 from appliance.door.scan import REPLACED, classify, read_pass
-from appliance.door.verdict import COLOURS, FirstCheckIn, Verdict, judge, phrase, see
+from appliance.door.verdict import COLOURS, FirstCheckIn, Verdict, awaited_back, judge, phrase, see
 from appliance.reservations.model import Reservation
 from appliance.reservations.search import is_name
 from appliance.venue.model import Slot, interval, minute_of, tonight
@@ -146,8 +146,8 @@ def _decide_access_code(access_code: str, context: Context, *, may_be_name: bool
 def _decide_guest(listed: Reservation, generation: int | None, context: Context) -> Decision:
     snapshot = context.snapshot
     assert snapshot is not None  # noqa: S101 - `listed` comes from the snapshot
-    arrived = listed.arrived + context.arrived.get(listed.id, 0)
-    guest = replace(listed, arrived=arrived, checked_in_at=snapshot.made_at if arrived else None)
+    guest = _enter(listed, context.arrived.get(listed.id, 0))
+    guest = replace(guest, checked_in_at=snapshot.made_at if guest.arrived else None)
     zone = context.zones.zone(context.identity.time_zone)
     starts_at = minute_of(snapshot.evening, guest.starts, zone)
     too_early = context.now < starts_at - snapshot.early_minutes * MINUTE_MS
@@ -160,6 +160,13 @@ def _decide_guest(listed: Reservation, generation: int | None, context: Context)
     return _decision(result, context, guest, admitted=ARRIVALS if is_green else 0)
 
 
+def _enter(guest: Reservation, people: int) -> Reservation:
+    """Return the party after people of it came in. Those who are out come back first."""
+    back = min(people, awaited_back(guest))
+    arrived, out = guest.arrived + people - back, guest.people_out - back
+    return replace(guest, arrived=arrived, people_out=out)
+
+
 def _tonight(context: Context) -> date:
     identity = context.identity
     return tonight(context.now, context.zones.zone(identity.time_zone), identity.evening_ends_at)
@@ -169,19 +176,30 @@ def _decision(
     result: str, context: Context, guest: Reservation | None = None, admitted: int = 0
 ) -> Decision:
     identity = context.identity
-    seen = see(guest, arrived=guest.arrived + admitted) if guest else None
+    after = _enter(guest, admitted) if guest else None
+    seen = see(after) if after else None
     offline = _DATE_ONLY if result in _OTHER_EVENING and guest is None else OFFLINE.get(result)
     if offline is not None:
         sentence = load_languages().get(identity.language).plain(offline)
     else:
         first = context.snapshot.entries.get(guest.id) if context.snapshot and guest else None
         if first is not None:
-            at = datetime.fromtimestamp(first.at / 1000, context.zones.zone(identity.time_zone))
-            first = replace(first, clock=at.strftime("%H:%M"))
-        sentence = phrase(Verdict(result, seen, admitted, first), identity.language).staff
+            first = replace(first, clock=_clock(first.at, context))
+        back = guest.people_out - after.people_out if guest and after else 0
+        out_at = guest.went_out_at if guest and back else None
+        verdict = Verdict(
+            result, seen, admitted - back, first, moved=back,
+            went_out=_clock(out_at, context) if out_at else None,
+        )  # fmt: skip
+        sentence = phrase(verdict, identity.language).staff
     table, party = (seen.table_name, f"{seen.arrived}/{seen.guests}") if seen else ("", "")
     answer = Answer(COLOURS.get(result, "amber"), result, table, party, sentence)
     return Decision(result, answer, guest.id if guest else None, admitted)
+
+
+def _clock(at: int, context: Context) -> str:
+    zone = context.zones.zone(context.identity.time_zone)
+    return f"{datetime.fromtimestamp(at / 1000, zone):%H:%M}"
 
 
 def read_snapshot(signed: dict[str, Any], identity: Identity) -> Snapshot | None:
@@ -230,5 +248,7 @@ def _reservation(listed: dict[str, Any], content: dict[str, Any]) -> Reservation
         "access_code": listed["accessCode"],
         "replaced_codes": json.dumps(listed.get("replacedCodes", [])),
         "pass_id": bytes.fromhex(listed["passId"]), "generation": int(listed["generation"]),
-        "arrived": int(listed["arrived"]), "starts": interval(slot, content["eveningEndsAt"])[0],
+        "arrived": int(listed["arrived"]), "people_out": int(listed.get("out", 0)),
+        "went_out_at": parse_instant(listed["wentOutAt"]) if listed.get("wentOutAt") else None,
+        "starts": interval(slot, content["eveningEndsAt"])[0],
     })  # fmt: skip

@@ -11,15 +11,15 @@ from appliance.clock import format_instant, optional_instant
 from appliance.core.errors import InvalidDate
 from appliance.core.tokens import encode_url_safe
 from appliance.database.connection import Reader
-from appliance.door.check_in import list_first_check_ins
 from appliance.door.guest_pass import get_signing_key, venue_tag
 from appliance.door.offline_sync import list_open_conflicts
+from appliance.door.scan_log import list_first_check_ins
 from appliance.door.terminals import Terminal
 from appliance.door.verdict import FirstCheckIn
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT, SEARCH_PHONES, answer
-from appliance.reservations.model import Reservation
-from appliance.reservations.rows import count_evening, list_evening
+from appliance.reservations.model import Reservation, late_from
+from appliance.reservations.rows import Totals, count_evening, list_evening
 from appliance.reservations.search import asks_phone, search
 from appliance.venue.model import day_of_week, find_tonight, get_venue, list_slots, parse_date
 from terminal_bridge.api.offline_scans import conflict_of
@@ -52,14 +52,24 @@ def _list(reader: Reader, terminal: Terminal, day: date | None, query: str) -> d
     found = search(list_evening(reader, chosen), query)
     return {
         "date": chosen,
-        "totals": asdict(count_evening(reader, chosen)),
-        "items": [guest_of(reservation, terminal) for reservation in found],
+        "totals": totals_of(count_evening(reader, chosen)),
+        "items": [guest_of(each, terminal, late_from(reader, each)) for each in found],
         "conflicts": [conflict_of(conflict, terminal) for conflict in list_open_conflicts(reader)],
     }
 
 
-def guest_of(reservation: Reservation, terminal: Terminal) -> dict[str, Any]:
-    """Return a reservation as an entry in the evening list of `terminal`."""
+def totals_of(totals: Totals) -> dict[str, Any]:
+    """Return an evening's totals."""
+    counts = {name: asdict(getattr(totals, name)) for name in ("expected", "arrived", "inside")}
+    return counts | {"withoutTable": totals.without_table}
+
+
+def guest_of(reservation: Reservation, terminal: Terminal, late_at: int | None) -> dict[str, Any]:
+    """Return a reservation as an entry in the evening list of `terminal`.
+
+    `late_at` is `late_from`'s result.
+    """
+    gone = "no_show" if reservation.no_show else "left"
     return {
         "id": reservation.id,
         "accessCode": reservation.access_code,
@@ -76,6 +86,11 @@ def guest_of(reservation: Reservation, terminal: Terminal) -> dict[str, Any]:
         "source": reservation.source,
         "vip": bool(reservation.vip),
         "lateAt": optional_instant(reservation.late_at),
+        "lateFrom": optional_instant(late_at),
+        "out": reservation.people_out,
+        "wentOutAt": optional_instant(reservation.went_out_at),
+        "gone": gone if reservation.is_gone else None,
+        "walkIn": bool(reservation.walk_in),
     }  # fmt: skip
 
 
@@ -131,13 +146,15 @@ def _describe(reader: Reader, environment: Environment, terminal: Terminal) -> d
             if weekday in slot.days_of_week
         ],
         "passes": [
-            _pass(each, first.get(each.id), terminal) for each in list_evening(reader, date)
+            _pass(each, first.get(each.id), terminal, late_from(reader, each))
+            for each in list_evening(reader, date)
         ],
+        "withoutTable": count_evening(reader, date).without_table,
     }
 
 
 def _pass(
-    reservation: Reservation, first: FirstCheckIn | None, terminal: Terminal
+    reservation: Reservation, first: FirstCheckIn | None, terminal: Terminal, late_at: int | None
 ) -> dict[str, Any]:
     name = _searched_name_of(reservation, terminal)
     entry = {
@@ -156,4 +173,11 @@ def _pass(
     }
     if reservation.old_codes:
         entry["replacedCodes"] = reservation.old_codes
+    if reservation.people_out:
+        entry |= {
+            "out": reservation.people_out,
+            "wentOutAt": optional_instant(reservation.went_out_at),
+        }
+    if late_at is not None:
+        entry["lateFrom"] = format_instant(late_at)
     return entry | ({"firstCheckIn": first_check_in_of(first)} if first else {})

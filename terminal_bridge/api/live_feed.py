@@ -7,7 +7,6 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from typing import Any
 
 from aiohttp import web
@@ -17,7 +16,7 @@ from appliance.door.live_feed import Change, Listener
 from appliance.door.terminals import Terminal, get_terminal
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT
-from terminal_bridge.api.evening import guest_of
+from terminal_bridge.api.evening import guest_of, totals_of
 from terminal_bridge.api.offline_scans import conflict_of
 from terminal_bridge.api.protocol import authenticate, encode, first_check_in_of
 
@@ -191,13 +190,14 @@ def event_of(change: Change, terminal: Terminal) -> dict[str, Any]:
     """Return a feed event's data. Only terminals with the role `search` receive notes."""
     data: dict[str, Any] = {}
     if change.totals is not None:
-        data |= {"evening": change.evening, "totals": asdict(change.totals)}
+        data |= {"evening": change.evening, "totals": totals_of(change.totals)}
     if change.reservation is not None:
-        data["reservation"] = guest_of(change.reservation, terminal)
+        data["reservation"] = guest_of(change.reservation, terminal, change.late_from)
         if not terminal.may("search"):
             data["reservation"]["notes"] = None
     if change.door is not None:
         data["admitted"] = change.door.verdict.admitted
+        data["moved"] = change.door.verdict.moved
         data["terminalId"] = change.door.terminal_id
         if change.kind == "check-in":
             data["scanId"] = change.door.scan_id

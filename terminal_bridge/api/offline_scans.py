@@ -10,12 +10,18 @@ from appliance.core.errors import NotFound, RoleMissing
 from appliance.database.connection import Reader
 from appliance.door.check_in import OLDEST_MS
 from appliance.door.offline_sync import Admitted, Conflict, Synced, acknowledge_conflict, sync_scans
-from appliance.door.scan import Reading, Scan, look_up_code
+from appliance.door.scan import WALK_IN, Reading, Scan, look_up_code
 from appliance.door.terminals import Terminal
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT, answer, parse_instant, read_object
 from appliance.reservations.request import parse_uuid
-from terminal_bridge.api.protocol import OfflineScan, authenticate, parse_offline_scans, verdict_of
+from terminal_bridge.api.protocol import (
+    OfflineScan,
+    authenticate,
+    parse_flag,
+    parse_offline_scans,
+    verdict_of,
+)
 
 SYNC_LIMIT = 512 * 1024  # in bytes, enough for 500 scans with reasons
 _BATCH = 25  # scans per transaction; scans from other terminals wait until it ends
@@ -46,15 +52,18 @@ async def sync(request: web.Request) -> web.Response:
 async def acknowledge(request: web.Request) -> web.Response:
     """`POST /conflicts/{id}/acknowledge`: mark a conflict as handled.
 
-    Raises NotFound if there is no such conflict.
+    With `correct: true`, lower the number who arrived to the booked number. Raises NotFound if
+    there is no such conflict.
     """
     terminal = await authenticate(request, "override")
     conflict_id = parse_uuid(request.match_info["id"])
     if conflict_id is None:
         raise NotFound
+    corrects = parse_flag(await read_object(request, optional=True), "correct")
     conflict = await request[ENVIRONMENT].database.write(
-        acknowledge_conflict, conflict_id, actor=f"terminal:{terminal.id}"
-    )
+        acknowledge_conflict, conflict_id, actor=f"terminal:{terminal.id}",
+        corrects=terminal if corrects else None,
+    )  # fmt: skip
     return answer({"conflict": conflict_of(conflict, terminal)})
 
 
@@ -79,6 +88,8 @@ def _read(
     reader: Reader, environment: Environment, terminal: Terminal, offline: OfflineScan, at: int
 ) -> Reading:
     may_search = terminal.may("search")
+    if offline.scan.reading is WALK_IN:
+        return WALK_IN
     if offline.reservation_id is not None:
         # If `shown` is set, the terminal had already matched the guest while it was offline.
         # Otherwise, the guest was picked from the list, which requires the role `search`.

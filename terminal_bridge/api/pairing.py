@@ -134,7 +134,8 @@ def _describe(reader: Reader, terminal_id: str) -> dict[str, Any]:
         "terminal": {"id": terminal.id, "name": terminal.name, "role": terminal.role,
                      "language": terminal.language},
         "venue": {"id": venue.id, "name": venue.name, "tag": venue_tag(venue.id).hex(),
-                  "timeZone": venue.time_zone, "eveningEndsAt": venue.evening_ends_at},
+                  "timeZone": venue.time_zone, "eveningEndsAt": venue.evening_ends_at,
+                  "capacity": venue.capacity},
         "evening": find_tonight(reader).isoformat(),
         "boxTime": format_instant(reader.now),
         # A phone's time zone data may be years old, so the box sends the offset.

@@ -2,14 +2,14 @@
 
 import json
 import re
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from appliance.clock import MINUTE_MS, format_instant
+from appliance.clock import MINUTE_MS, format_instant, optional_instant
 from appliance.core.errors import (
     ApiError,
     BrowserRevoked,
@@ -21,9 +21,10 @@ from appliance.core.errors import (
     field_invalid,
 )
 from appliance.core.tokens import hash_token
+from appliance.database.connection import Transaction
 from appliance.door.check_in import Decided, check_in, undo_check_in, undo_latest
 from appliance.door.guest_pass import TEXT_LENGTH
-from appliance.door.scan import TAKEN_BACK, UNREAD, Reading, Scan, look_up_code
+from appliance.door.scan import TAKEN_BACK, UNREAD, WALK_IN, Reading, Scan, look_up_code
 from appliance.door.terminals import Terminal, find_by_token, touch_terminal
 from appliance.door.verdict import OVERRIDABLE, FirstCheckIn, Seen, Verdict, phrase
 from appliance.environment import Environment
@@ -56,6 +57,9 @@ _Json = dict[str, Any]
 _ACTIONS: Mapping[str, tuple[str, ...]] = {
     "checked_in": ("undo",),
     "party_added": ("undo",),
+    "came_back": ("undo",),
+    "walk_in": ("undo",),
+    "went_out": ("undo",),
     "ambiguous": ("pick",),
     "bad_signature": ("scan_again", "search"),
     "unknown_code": ("scan_again", "search"),
@@ -152,7 +156,7 @@ async def scan(request: web.Request) -> web.Response:
     body = await read_object(request)
     scanned, code = parse_request(body, terminal), parse_code(body.get("code"))
     deciding = decide_code(request[ENVIRONMENT], terminal, scanned, code)
-    return await _answer(deciding, scanned.id, terminal)
+    return await answer_decided(deciding, scanned.id, terminal)
 
 
 async def check_in_by_hand(request: web.Request) -> web.Response:
@@ -161,11 +165,13 @@ async def check_in_by_hand(request: web.Request) -> web.Response:
     body = await read_object(request)
     scanned = parse_request(body, terminal)
     reading = Reading("list", (parse_reservation_id(body.get("reservationId")),))
-    deciding = _decide(request[ENVIRONMENT], terminal, replace(scanned, reading=reading))
-    return await _answer(deciding, scanned.id, terminal)
+    deciding = decide(request[ENVIRONMENT], terminal, replace(scanned, reading=reading))
+    return await answer_decided(deciding, scanned.id, terminal)
 
 
-async def _answer(deciding: Awaitable[_Json], scan_id: str, terminal: Terminal) -> web.Response:
+async def answer_decided(
+    deciding: Awaitable[_Json], scan_id: str, terminal: Terminal
+) -> web.Response:
     """Respond with the verdict or, if the box is unavailable, with a grey verdict and the error."""
     try:
         return answer(await deciding)
@@ -174,7 +180,7 @@ async def _answer(deciding: Awaitable[_Json], scan_id: str, terminal: Terminal) 
 
 
 async def undo(request: web.Request) -> web.Response:
-    """`POST /scans/{scanId}/undo`: undo a check-in."""
+    """`POST /scans/{scanId}/undo`: undo a check-in or an exit."""
     terminal = await authenticate(request)
     scan_id = parse_scan_id(request.match_info["scanId"])
     body = await read_object(request, optional=True)
@@ -211,16 +217,23 @@ async def decide_code(
         reading = database.peek(look_up_code, *read, by_name=by_name)
     else:
         reading = await database.read(look_up_code, *read, by_name=by_name)
-    return await _decide(environment, terminal, replace(scanned, reading=reading))
+    return await decide(environment, terminal, replace(scanned, reading=reading))
 
 
-async def _decide(environment: Environment, terminal: Terminal, scanned: Scan) -> _Json:
-    decided = await environment.database.write(check_in, terminal, scanned)
+async def decide(
+    environment: Environment, terminal: Terminal, scanned: Scan,
+    act: Callable[[Transaction, Terminal, Scan], Decided] = check_in,
+) -> _Json:  # fmt: skip
+    """Decide a scan by `act`. Return the verdict's JSON object."""
+    decided = await environment.database.write(act, terminal, scanned)
     return verdict_of(decided, scanned.id, terminal, simulated=scanned.simulate)
 
 
 class OfflineScan(NamedTuple):
-    """A scan that a terminal decided while offline, by `code` or by `reservation_id`."""
+    """A scan that a terminal decided while offline, by `code` or by `reservation_id`.
+
+    It has neither if it counts walk-ins without a table.
+    """
 
     scan: Scan
     code: str
@@ -228,7 +241,7 @@ class OfflineScan(NamedTuple):
 
 
 def parse_request(body: dict[str, Any], terminal: Terminal) -> Scan:
-    """Parse scanId, arrivals, override, simulate and at.
+    """Parse scanId, arrivals, override, simulate, leaving and at.
 
     Raises ValidationError if a member is invalid, and RoleMissing if the terminal may not override.
     """
@@ -303,6 +316,7 @@ def _parse_members(body: dict[str, Any]) -> Scan:
         reason=_parse_override(body.get("override")),
         simulate=parse_flag(body, "simulate"),
         device_at=parse_instant(body.get("at")),
+        leaving=parse_flag(body, "leaving"),
     )
 
 
@@ -320,9 +334,12 @@ def _parse_offline_scan(item: object, terminal: Terminal, path: str) -> OfflineS
     try:
         shown = _parse_shown(item.get("shown"))
         scan = parse_request(item, terminal) if shown is None else _parse_members(item)
+        is_walk_in = parse_flag(item, "walkIn")
+        if is_walk_in and shown is None and not terminal.may("override"):
+            raise RoleMissing(role="override")
         by_id = item.get("reservationId") is not None
         reservation_id = parse_reservation_id(item["reservationId"]) if by_id else None
-        code = "" if by_id else parse_code(item.get("code"))
+        code = "" if by_id or is_walk_in else parse_code(item.get("code"))
         reason = scan.reason
         if shown == TAKEN_BACK:
             reason = parse_reason(item.get("reason"), "reason")
@@ -331,6 +348,8 @@ def _parse_offline_scan(item: object, terminal: Terminal, path: str) -> OfflineS
     except ValidationError as fault:
         raise fault.inside(path) from None
     scan = replace(scan, simulate=False, reason=reason, shown=shown)
+    if is_walk_in:
+        scan = replace(scan, reading=WALK_IN)
     return OfflineScan(scan, code, reservation_id)
 
 
@@ -376,11 +395,15 @@ def verdict_of(
         "overridable": overridable,
         "actions": _actions(verdict.result, terminal, overridable=overridable),
         "admitted": verdict.admitted,
+        "moved": verdict.moved,
         "reservation": _seen(verdict.reservation, current, terminal),
         "firstCheckIn": first_check_in_of(verdict.first_check_in),
     }
     if verdict.overrode is not None:
         data["overrode"] = verdict.overrode
+    if verdict.occupancy is not None:
+        inside, capacity = verdict.occupancy
+        data["occupancy"] = {"inside": inside, "capacity": capacity}
     if verdict.candidates:
         data["candidates"] = [_seen(seen, current, terminal) for seen in verdict.candidates]
     if simulated:
@@ -405,19 +428,14 @@ def _actions(result: str, terminal: Terminal, *, overridable: bool) -> list[str]
     return [action for action in actions if action != "search" or terminal.may("search")]
 
 
-def name_of(reservation: Reservation | None, terminal: Terminal) -> _Json:
+def name_of(reservation: Reservation, terminal: Terminal) -> _Json:
     """Return the guest's name as `terminal` shows it.
 
     With the role `search`, this is as much as the venue's rule says, with the last two digits of
     the phone number. With the role `scan`, it is the first name unless the rule shows whole names.
     """
-    if reservation is None:
-        return {"customerFirstName": None}
     if terminal.may("search"):
-        return {
-            "customerFirstName": reservation.door_name,
-            "phoneEnd": reservation.phone_end,
-        }
+        return {"customerFirstName": reservation.door_name, "phoneEnd": reservation.phone_end}
     is_whole = reservation.names_at_door == "whole"
     name = reservation.customer_name if is_whole else reservation.customer_given_name
     return {"customerFirstName": name}
@@ -433,12 +451,14 @@ def _seen(
     return {
         "id": seen.id,
         "accessCode": now.access_code if now else None,
-        **name_of(now, terminal),
+        **(name_of(now, terminal) if now else {"customerFirstName": None}),
         "table": {"id": seen.table_id, "name": seen.table_name},
         "date": seen.date,
         "slot": seen.slot,
         "guests": seen.guests,
         "arrived": seen.arrived,
+        "out": seen.out,
+        "wentOutAt": optional_instant(now.went_out_at) if now else None,
         "notes": now.notes if now else None,
         "vip": bool(now and now.vip),
         "status": seen.status,

@@ -8,7 +8,7 @@ from appliance.box import Box
 from appliance.core.errors import ApiError, Unavailable
 from appliance.core.scanner_settings import ReaderSettings
 from appliance.database.connection import Reader
-from appliance.doctor.observations import READER_TROUBLE, observe
+from appliance.doctor.check import READER_TROUBLE, observe
 from appliance.door.scan import UNREAD, Scan
 from appliance.door.terminals import Terminal, list_terminals
 from appliance.environment import Environment

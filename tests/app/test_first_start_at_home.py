@@ -30,7 +30,7 @@ def new_directory(tmp_path, clock):
 async def test_the_link_is_shown_for_this_machine_and_over_https(new_directory, clock, capsys):
     async with running_box(new_directory, clock, Settings()) as new_box:
         new_box.box.move("http://192.168.1.20:8080")
-        await show_setup_link(new_box.box, LOCAL, as_qr=False)
+        await show_setup_link(new_box.box, LOCAL)
 
     shown = capsys.readouterr().out
     here, there = re.findall(r"  (https?://\S+)/portal/setup#([\w-]{43})\n", shown)

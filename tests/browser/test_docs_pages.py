@@ -71,43 +71,6 @@ async def test_a_key_a_receiver_a_test_event_and_its_signature_step_by_step(
     assert await is_within(page, size["width"])
 
 
-@LOOKS
-async def test_where_no_place_is_left_an_endpoint_can_be_deactivated_here(
-    running, page, size, scheme
-):
-    await look(page, size, scheme)
-    for number in range(5):
-        url = {"url": f"https://93.184.216.34/hooks/{number}"}
-        assert (await running.call("POST", "/test/v1/webhooks", json=url))[0] == 201
-    await page.goto("/test")
-    await page.get_by_label("Your test key").fill(running.test_key)
-    lend = page.get_by_role("button", name="Create a receiver")
-    await lend.click()
-    await page.get_by_role("alert").get_by_text("(TOO_MANY_ENDPOINTS)").wait_for()
-    assert await page.locator("#endpoint-list li").count() == 5
-    assert await violations(page) == []
-    assert await is_within(page, size["width"])
-
-    await page.get_by_role("button", name="Deactivate https://93.184.216.34/hooks/2").click()
-    await page.locator("#endpoint-list li").nth(4).wait_for(state="detached")
-    await lend.click()
-
-    await page.get_by_text("active, receives").wait_for()
-    assert await page.locator("#endpoint-list li").count() == 5
-    page.complaints.clear()
-
-
-async def test_a_switch_changes_how_the_next_delivery_is_answered(running, page):
-    await borrow(page, running)
-
-    async with page.expect_response(lambda answer: answer.request.method == "PUT") as put:
-        await page.get_by_label("with status").check()
-    assert (await put.value).status == 200
-    await page.get_by_role("button", name="Send a test event").click()
-
-    await page.get_by_text("answered 500").wait_for()
-
-
 async def test_the_link_watches_on_without_the_key_and_keeps_it_nowhere(running, page):
     await borrow(page, running)
     kept = await page.evaluate("JSON.stringify([localStorage, sessionStorage, document.cookie])")

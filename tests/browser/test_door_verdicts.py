@@ -61,6 +61,32 @@ async def test_no_part_of_a_verdict_is_off_the_smallest_screen(door):
     assert sentence["y"] + sentence["height"] <= stepper["y"]
 
 
+async def test_text_at_200_percent_leaves_the_reason_of_an_amber_above_the_buttons(door):
+    text = await door.pass_of(await door.guest(arrived=2, checked_in_at=1))
+    phone = await door.phone(viewport={"width": 390, "height": 844})
+    await phone.page.evaluate("document.documentElement.style.fontSize = '200%'")
+
+    assert await phone.scan(text) == "already_checked_in"
+
+    reason, buttons = [
+        await phone.page.locator(part).bounding_box()
+        for part in ("#verdict-sentence", ".verdict-actions")
+    ]
+    assert reason["y"] + reason["height"] <= buttons["y"]
+
+
+async def test_the_shape_does_not_touch_the_round_button_of_a_phone_held_sideways(door):
+    text = await door.pass_of(await door.guest(arrived=2, checked_in_at=1))
+    phone = await door.phone(viewport={"width": 844, "height": 390})
+
+    assert await phone.scan(text) == "already_checked_in"
+
+    shape, button = [
+        await phone.page.locator(part).bounding_box() for part in ("#shape", "#verdict .past")
+    ]
+    assert shape["y"] + shape["height"] <= button["y"]
+
+
 async def watched(door, video=None, **options):
     """Make the phone record its verdicts and their times."""
     phone = await door.phone(video=video, **options)

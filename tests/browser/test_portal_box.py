@@ -7,11 +7,8 @@ import pytest
 from aiohttp import ClientSession
 
 from appliance.backup.catalogue import Record, write_record
-from appliance.backup.recovery_key import ensure_recovery_key
-from appliance.core.data_directory import DataDirectory
 from appliance.release import UpdateRecord, write_update_record
 from tests.app.portal.people import PASSWORD
-from tests.app.portal.test_backing_up import with_keys
 from tests.app.processes import Serving
 from tests.browser.accessibility import violations
 from tests.browser.keyboard import enter_room, follow, is_within, press, reach, write
@@ -68,26 +65,6 @@ async def test_an_update_is_followed_while_the_box_is_away(portal, tmp_path, pro
     await page.unroute("**/portal/box/update")
     await page.locator("#update .warning").wait_for()
     assert await page.locator("#update [role=status]").count() == 0
-
-
-async def test_a_backup_is_made_now_and_the_owner_prints_the_kit(portal, tmp_path):
-    page = await portal.desk(viewport=TABLET)
-    await portal.set_passwords()
-    with_keys(tmp_path)
-    await page.goto("/portal/box?tab=backups")
-
-    await press(page, "Sauvegarder maintenant")
-    await page.get_by_text("Dernière sauvegarde vérifiée par une restauration d’essai").wait_for()
-    await reach(page, page.locator("#backups summary"))
-    await page.keyboard.press("Enter")
-    await write(page, "password", PASSWORD)
-    await press(page, "Afficher la feuille à imprimer")
-
-    await page.get_by_text("Kit de secours").wait_for()
-    shown = await page.inner_text("body")
-    assert ensure_recovery_key(DataDirectory(tmp_path)).rows[1] in shown
-    assert await violations(page) == []
-    assert portal.complaints == []
 
 
 async def test_an_empty_box_is_set_up_a_partner_books_and_its_guest_comes_in(

@@ -1,4 +1,4 @@
-"""The portal's sections venue, staff and door in a browser: one journey each, by keyboard."""
+"""The portal's sections venue and account in a browser, by keyboard."""
 
 import base64
 import io
@@ -11,12 +11,11 @@ from appliance.staff.two_factor import totp_code
 from appliance.venue.model import list_tables
 from tests.app.portal.people import PASSWORD
 from tests.browser.accessibility import violations
-from tests.browser.keyboard import enter_room, follow, is_within, press, reach, write
+from tests.browser.keyboard import is_within, press, reach, write
 from tests.browser.phones import PHONE
 
 TWENTY = "A1-A12;Allée 1;2;4;standard;300\nB1-B6;Bar 1;1;2;bar\nV1;Salon Zellige;4;10;vip;3000\nV2"
 NEXT_SATURDAY = "2026-11-28"
-KARIM = ".people li:has(h2 :text-is('Karim'))"
 
 
 async def numbers(portal):
@@ -104,68 +103,10 @@ async def test_a_closing_day_is_said_in_words_refused_in_place_and_shows_who_is_
     assert portal.complaints == []
 
 
-async def choose(page, place, letters):
-    """Choose the role by its first letters."""
-    await reach(page, page.locator(place))
-    await page.keyboard.type(letters)
-
-
-async def a_newcomer(portal, link):
-    """Open an invitation link in another browser."""
-    page, asked = await portal.stranger(), []
-    page.on("request", lambda request: asked.append(request.url))
-    path, _, secret = link.partition("/portal/")[2].partition("#")
-    await page.goto(f"/portal/{path}#{secret}")
-    await write(page, "password", PASSWORD)
-    await page.keyboard.press("Enter")
-    await page.get_by_role("heading", name="Karim").wait_for()
-    assert not any(secret in url.partition("#")[0] for url in asked)
-    await follow(page, "Se connecter", "**/portal/sign-in")
-    await sign_in(page, "Karim")
-    await page.wait_for_url("**/portal/tonight")
-    return page
-
-
 async def sign_in(page, name):
     await write(page, "name", name)
     await write(page, "password", PASSWORD)
     await page.keyboard.press("Enter")
-
-
-async def rooms(page):
-    return await page.locator(".areas a").count()
-
-
-async def test_a_host_is_invited_made_a_manager_signed_out_and_let_in_no_more(portal):
-    owner = await portal.desk()
-    await owner.goto("/portal/tonight")
-    await enter_room(owner, "Équipe", "**/portal/people")
-    await write(owner, "name", "Karim")
-    await choose(owner, "form[action='/portal/people'] select", "Accueil")
-    await press(owner, "Créer un lien")
-    link = await owner.locator("#one-time-link").inner_text()
-    assert await violations(owner) == []
-    karim = await a_newcomer(portal, link)
-    assert await rooms(karim) == 2
-
-    await owner.goto("/portal/people")
-    await press(owner, "Changer le rôle", within=KARIM)
-    await choose(owner, f"{KARIM} select", "Responsable")
-    await press(owner, "Enregistrer", within=KARIM)
-    await owner.locator(f"{KARIM} .chip:text-is('Responsable')").wait_for()
-    await karim.goto("/portal/tonight")
-    assert await rooms(karim) == 6
-
-    await press(owner, "Déconnecter partout", within=KARIM)
-    await karim.wait_for_url("**/portal/sign-in?next=**")  # his session has ended
-    await owner.locator(f"{KARIM} .chip.good").wait_for(state="detached")
-    await press(owner, "Désactiver le compte", within=KARIM)
-    await press(owner, "Oui, désactiver", within=KARIM)
-    await owner.locator(f"{KARIM} .chip.bad").wait_for()
-    await sign_in(karim, "Karim")
-    await karim.locator(".problem").wait_for()
-    assert await violations(karim) == []
-    assert portal.complaints == []
 
 
 async def scan(page):
@@ -214,27 +155,4 @@ async def test_an_app_is_added_asked_for_and_replaced_by_a_recovery_code(portal)
         assert await violations(stranger) == []
         await stranger.keyboard.press("Enter")
         await stranger.wait_for_url("**/portal/tonight")
-    assert portal.complaints == []
-
-
-async def test_a_phone_is_paired_and_revoked_by_keyboard(portal):
-    page = await portal.desk(role="manager")
-    await page.goto("/portal/door")
-    await write(page, "name", "Porte des artistes", within="form[action$=pair]")
-    await page.keyboard.press("Enter")
-    await page.wait_for_selector("#pairing-state.warning")
-    assert await violations(page) == []
-    link = await page.inner_text("#pairing-link")
-    phone = await portal.box.unpaired()
-    await phone.pair(link.partition("#pair=")[2])
-    await page.wait_for_selector("#pairing-state.note")
-    assert await violations(page) == []
-
-    await page.goto("/portal/door")
-    for place in ("main a[href*='/door/terminals/']", "details.sure summary",
-                  "details.sure button"):  # fmt: skip
-        await reach(page, page.locator(place).first)
-        await page.keyboard.press("Enter")
-    await page.wait_for_selector(".note")
-    await phone.page.wait_for_selector("#pairing:not([hidden])", timeout=60_000)
     assert portal.complaints == []

@@ -130,16 +130,11 @@ def select(path, sql):
 
 
 class Wire:
-    """A proxy between the bridge and the box, which can be cut.
+    """A proxy between the bridge and the box. While it is cut, it refuses connections."""
 
-    While cut, it refuses connections, or with `silent` drops all data, like an unplugged cable.
-    """
-
-    def __init__(self, box, host="127.0.0.1", *, silent=False):
+    def __init__(self, box, host="127.0.0.1"):
         self.host = host
         self._box = box
-        self._silent = silent
-        self._cut = False
         self._port = kept_port(self)
         self._server = None
         self._talks = set()
@@ -149,15 +144,12 @@ class Wire:
         return f"http://{self.host}:{self._port}"
 
     async def mend(self):
-        self._cut = False
         if self._server is None:
             listening = socket.create_server((self.host, self._port))
             self._server = await asyncio.start_server(self._carry, sock=listening)
 
     async def cut(self):
-        self._cut = True
-        if not self._silent:
-            await self.close()
+        await self.close()
 
     async def close(self):
         if self._server is not None:
@@ -187,8 +179,6 @@ class Wire:
     async def _pump(self, reader, writer):
         try:
             while raw := await reader.read(65536):
-                while self._cut:  # noqa: ASYNC110 - nothing arrives until it is mended
-                    await asyncio.sleep(0.05)
                 writer.write(raw)
                 await writer.drain()
         finally:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
-import asyncssh
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -345,21 +344,6 @@ def test_a_target_that_drips_is_left_at_the_deadline(tmp_path):
 
     with hostile_storage(respond) as url:
         fetch_from(url, tmp_path, seconds=3)
-
-
-async def test_a_server_that_insists_on_compression_is_refused(tmp_path):
-    """A few compressed bytes could unpack to all of the memory."""
-    key = asyncssh.generate_private_key("ssh-ed25519")
-    insisting = ["zlib@openssh.com", "zlib"]
-    async with await asyncssh.listen(
-        "127.0.0.1", 0, server_host_keys=[key], compression_algs=insisting
-    ) as server:
-        settings = with_settings(
-            backup={"target": f"sftp://box@127.0.0.1:{server.get_port()}/backups"}
-        ).backup
-        job = Get(str(tmp_path), settings, "", str(tmp_path), 0)
-        with pytest.raises(TargetError, match="compression"):
-            await asyncio.to_thread(run_child, job, lambda _: None)
 
 
 async def test_what_a_target_refuses_is_told_without_the_secret(s3, founded):

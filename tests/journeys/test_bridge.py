@@ -14,13 +14,12 @@ SYNCED_SECONDS = 40.0
 READER = '[[readers]]\nkind = "tcp"\nport = 7070\n'
 
 
-@pytest.mark.parametrize("silent", [False, True], ids=["refused", "silent"])
-async def test_a_bridge_out_of_reach_decides_by_itself_and_brings_everything(tmp_path, silent):
+async def test_a_bridge_out_of_reach_decides_by_itself_and_brings_everything(tmp_path):
     founded = await asyncio.to_thread(found_box, tmp_path, 4)
     box = BoxProcess(founded.data, log=tmp_path / "box.log")
     scanner = Scanner()
     await asyncio.to_thread(box.start)
-    network = Wire(box, silent=silent)
+    network = Wire(box)
     bridge = BridgeProcess(tmp_path / "bridge", scanner)
     try:
         await network.mend()

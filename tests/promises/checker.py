@@ -56,14 +56,6 @@ class History:
     scans: dict = field(default_factory=dict)  # scan id -> Call, with the reservation's id
     endpoints: dict = field(default_factory=dict)  # endpoint id -> event types
 
-    def granted_bookings(self):
-        """Return (idempotency key, request, result) of each acknowledged booking."""
-        return [
-            (key, call.request, call.granted[0])
-            for key, call in self.bookings.items()
-            if call.granted
-        ]
-
     def lost_calls(self):
         """Return how many calls got no answer."""
         kinds = (self.bookings, self.cancels, self.changes, self.scans)

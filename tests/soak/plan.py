@@ -70,9 +70,8 @@ PLAN = (
         "tests.soak.door",
     ),
     pytest_step(
-        "surroundings", "disks, locks, clocks, networks and processes that misbehave", 420,
-        f"{FAULTS}/test_full_disk.py",
-        f"{FAULTS}/test_clock_faults.py", f"{FAULTS}/test_network_cuts.py",
+        "surroundings", "disks, locks, networks and processes that misbehave", 420,
+        f"{FAULTS}/test_full_disk.py", f"{FAULTS}/test_network_cuts.py",
         f"{FAULTS}/test_corruption.py", f"{FAULTS}/test_restore.py", f"{FAULTS}/test_checker.py",
     ),
     pytest_step(

@@ -36,6 +36,7 @@ def a_guest(**changes: Any) -> Reservation:
         "pass_id": bytes(8),
         "generation": 0,
         "arrived": 0,
+        "people_out": 0,
         "link_expires_at": 0,
         "created_at": 0,
         "updated_at": 0,

@@ -83,7 +83,7 @@ def reservation_page(
         "opened": opened,
         "mine": f"{prefix}/me",
         "book": f"{prefix}/book" if takes_bookings(request[ENVIRONMENT]) else None,
-        "until": moment_in_words(opened.cancel_until, opened.zone, language),
+        "until": language.moment(opened.cancel_until, opened.zone),
         "done": request.query.get("done", ""),
         "fault": refusal_in_words(refusal, language) if refusal else None,
         **values,
@@ -140,14 +140,6 @@ def time_in_words(reservation: Reservation, language: Language) -> str:
     hours, minutes = divmod(reservation.ends % (24 * 60), 60)
     return language.gettext(
         "%(start)s to %(end)s", start=reservation.slot, end=f"{hours:02d}:{minutes:02d}"
-    )
-
-
-def moment_in_words(at: int, zone: ZoneInfo, language: Language) -> str:
-    """Return `at` (ms since 1970) in venue time, such as `sam. 21 nov. à 17:30`."""
-    moment = datetime.fromtimestamp(at / 1000, UTC).astimezone(zone)
-    return language.gettext(
-        "%(date)s at %(time)s", date=language.short_date(moment.date()), time=f"{moment:%H:%M}"
     )
 
 

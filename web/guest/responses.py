@@ -21,7 +21,7 @@ from appliance.http.request import CALLER_OF, ENVIRONMENT, Handler, is_from_our_
 from appliance.http.security_headers import page_headers
 from appliance.reservations.model import Reservation
 from appliance.venue.model import get_venue
-from web.rendering import LANGUAGES, render
+from web.rendering import LANGUAGES, STATIC_FILES, render
 
 _POSTS_PER_MINUTE = 60  # per client address, which many guests may share
 _HOUR = 3600.0
@@ -149,11 +149,16 @@ def guest_page(handler: Handler) -> Handler:
 def page(
     request: web.Request, template: str, values: dict[str, object], status: int = 200
 ) -> web.Response:
-    """Return a page in the visitor's language."""
+    """Return a page in the visitor's language.
+
+    Its styles are in the page: on a slow network, one more request would double the waiting time.
+    """
     language = language_of(request)
+    styles, source = request.config_dict[STATIC_FILES].inline("guest.css")
+    shown = {"opened": None, "venue": None, "base": request[ENVIRONMENT].links.base, **values}
     return respond(
-        {"Content-Language": language.code},
-        text=render(request, template, language, values),
+        {**page_headers(style_src=f"'self' {source}".strip()), "Content-Language": language.code},
+        text=render(request, template, language, {**shown, "styles": styles}),
         status=status,
         content_type="text/html",
     )

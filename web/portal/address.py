@@ -17,8 +17,7 @@ from appliance.core.errors import OperatorError, field_invalid
 from appliance.core.files import atomic_write
 from appliance.core.ssh import ensure_key
 from appliance.database.connection import Reader
-from appliance.doctor.check import Sentence, describe_acme, describe_seen
-from appliance.doctor.observations import list_observations
+from appliance.doctor.check import Sentence, describe_acme, describe_seen, list_observations
 from appliance.relay import Relay
 from appliance.staff.audit_log import record_audit
 from appliance.tls.acme import REQUESTED, Plan, read_plan

@@ -2,19 +2,29 @@
 
 import asyncio
 import html
+import logging
 from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from appliance.backup.catalogue import read_record
+from appliance.backup.catalogue import find_catalogue, list_backups, read_record
+from appliance.backup.copies import CopyRecord, read_copy_record
+from appliance.backup.create import Maker
 from appliance.backup.recovery_key import ensure_recovery_key, kit_html
-from appliance.box import confirm_clock
+from appliance.box import Box, confirm_clock
 from appliance.core.email_addresses import clean_email, is_email
-from appliance.core.errors import ChangedMeanwhile, OperatorError, ValidationError, field_invalid
+from appliance.core.errors import (
+    ChangedMeanwhile,
+    OperatorError,
+    ValidationError,
+    field_invalid,
+    log_exception,
+)
 from appliance.core.i18n import Language
 from appliance.core.i18n import mark as _
 from appliance.core.network import host_exists
@@ -34,18 +44,20 @@ from appliance.reservations.email_queue import (
     count_emails,
     list_email_errors,
 )
+from appliance.scheduler import run_in_daemon_thread
 from appliance.staff.accounts import STEPS, hide_setup_steps, shows_setup_steps
 from appliance.staff.audit_log import AUDIT_DAYS, record_audit
 from appliance.venue.model import find_zone, fingerprint, get_venue, list_slots, list_tables
 from appliance.venue.venue_file import UNFURNISHED
 from web.monitoring import EXAMINER, OUTSIDE
-from web.portal.box_jobs import BACKING_UP, find_copies, summarise_backups
 from web.portal.cookies import BOX, LIVE
 from web.portal.forms import FORM, Form
 from web.portal.guard import actor_of, reauthenticate, staff_of
 from web.portal.responses import HEADERS, REFUSED, Declined, language_of, portal_page, see_other
 from web.portal.update import read_update_state
 from web.rendering import Html
+
+log = logging.getLogger(__name__)
 
 _EMAIL_ERRORS_SHOWN = 5
 # The settings that the mail form shows, which does not show the stored password.
@@ -365,3 +377,62 @@ def _finished_steps(reader: Reader) -> set[str]:
         "phone": any(terminal.id != PORTAL_TERMINAL_ID for terminal in list_terminals(reader)),
     }
     return {name for name, is_done in done.items() if is_done}
+
+
+class BackingUp:
+    """Makes backups on request. The result is recorded on disk, as for nightly backups."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+        self._stage = ("copy", 0)
+
+    @property
+    def stage(self) -> tuple[str, int] | None:
+        """Return the running backup's stage (copy, seal or prove) and percentage, or None."""
+        return None if self._task is None or self._task.done() else self._stage
+
+    def start(self, box: Box) -> None:
+        """Start a backup unless one is running."""
+        if self.stage is None:
+            self._stage = ("copy", 0)
+            self._task = asyncio.get_running_loop().create_task(self._make(box))
+
+    async def close(self, _app: web.Application) -> None:
+        """Cancel the running backup, if any. Existing backups are unaffected."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _make(self, box: Box) -> None:
+        maker = Maker(box.directory, box.settings, box.clock, box.zones, self._set_stage)
+        try:
+            await run_in_daemon_thread(maker.make)
+        except OperatorError as failure:  # the page shows the failure
+            log.warning("portal: backup failed: %s", failure)
+        except Exception as error:  # noqa: BLE001 - the failure must not stop the box
+            log_exception("portal: backup", error)
+
+    def _set_stage(self, stage: str, done: int, total: int) -> None:
+        """Set the stage and its percentage. Called from the backup thread."""
+        self._stage = (stage, min(100, 100 * done // max(total, 1)))
+
+
+BACKING_UP = web.AppKey("backing_up", BackingUp)
+
+
+def summarise_backups(box: Box) -> tuple[Path | None, int]:
+    """Return the backup folder, or None if it is missing, and the number of backups in it.
+
+    Call this in a thread, because a volume may not answer.
+    """
+    try:
+        folder = find_catalogue(box.directory, box.settings)
+        return folder, len(list_backups(folder))
+    except (OperatorError, OSError):
+        return None, 0
+
+
+def find_copies(box: Box) -> CopyRecord:
+    """Return the record of the copies at the backup target, or an empty record if there is none."""
+    record = read_copy_record(box.directory.root)
+    return record if record.target == box.settings.backup.target else CopyRecord()

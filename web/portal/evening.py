@@ -13,6 +13,7 @@ from aiohttp import web
 from appliance.core.i18n import isolate
 from appliance.database.connection import Reader
 from appliance.door.live_feed import Change, Listener
+from appliance.door.verdict import fullness
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.holds import Hold, list_holds
@@ -103,6 +104,7 @@ def _read_board(
     chosen = day or tonight
     booked = list_evening(reader, chosen.isoformat())
     expected = [r for r in booked if r.holds]
+    totals = count_evening(reader, chosen.isoformat())
     columns = _columns(list_slots(reader), expected, chosen, venue.evening_ends_at)
     of_seq = {reservation.seq: reservation for reservation in expected}
     by_table: defaultdict[str, list[_Held]] = defaultdict(list)
@@ -141,7 +143,9 @@ def _read_board(
         ],
         "news_ms": _NEWS_MS,
         "requests": count_requests(reader, tonight.isoformat()),
-        "totals": count_evening(reader, chosen.isoformat()),
+        "totals": totals,
+        "capacity": venue.capacity,
+        "fullness": fullness(totals.inside.people, venue.capacity),
         "venue": venue.name,
         "now": reader.now,
         "late_minutes": venue.late_minutes if chosen == tonight else None,

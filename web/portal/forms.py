@@ -127,8 +127,8 @@ class Form:
     def fill(self, entry: T) -> T:
         """Return a copy of the dataclass `entry` with the values of the form.
 
-        Reads fields of the types str, `str | None`, int and bool, except `id`. Raises
-        ValidationError if fields are invalid.
+        Reads fields of the types str, int, with `| None` or without, and bool, except `id`. An
+        empty field and 0 are None. Raises ValidationError if fields are invalid.
         """
         changes: dict[str, object] = {}
         faults = Faults()
@@ -137,6 +137,10 @@ class Form:
                 changes[name] = self.checked(name)
             elif kind is int:
                 changes[name] = faults.read(self.integer, name, 0, _INTEGER_MAX)
+            elif kind == int | None and self._fields.get(name):
+                changes[name] = faults.read(self.integer, name, 0, _INTEGER_MAX) or None
+            elif kind == int | None:
+                changes[name] = None
             elif kind is str and name != "id":
                 changes[name] = faults.read(self.text, name, _FIELD_MAX)
             elif kind == str | None:

@@ -12,8 +12,8 @@ from appliance.core.errors import ApiError, NotFound, UnusualAmount, field_inval
 from appliance.core.i18n import isolate
 from appliance.database.connection import Reader
 from appliance.door.check_in import check_in_by_staff, undo_by_staff
+from appliance.door.parties import seat_walk_in
 from appliance.door.verdict import COLOURS, OVERRIDABLE, phrase
-from appliance.door.walk_in import seat_walk_in
 from appliance.http.request import ENVIRONMENT
 from appliance.privacy import export_guests
 from appliance.reservations.change import (

@@ -146,6 +146,7 @@ async def show_new(request: web.Request, *, part: bool = False) -> web.Response:
         "table_is_offered": any(wanted == table.id for table in offer["tables"]),
         "slot_is_lost": is_slot(typed.get("slot")) and not offer["slot"] and not refusal,
         "emails_are_sent": emails_are_sent(environment),
+        "venue_is_prepaid": environment.database.peek(get_venue).reservation_mode == "prepaid",
         "letter_languages": request.config_dict[LANGUAGES].all(),
         "token": typed.get("token") or environment.database.tokens.new_link_secret(),
         "statuses": STATUS_WORDS,
@@ -209,6 +210,7 @@ async def make_new(request: web.Request, form: Form) -> web.StreamResponse:
             actor=actor_of(request),
             notify=letter,
             vip=form.checked("vip"),
+            prepaid=form.checked("prepaid"),
             over_capacity=confirms_guests(form),
         )
     except ApiError as refusal:

@@ -3,9 +3,10 @@
 from dataclasses import replace
 from functools import partial
 
+from appliance.door.parties import party_left, party_stays
 from appliance.privacy import erase_guest
 from appliance.reservations.change import accept
-from appliance.reservations.leave import leave, mark_no_show, take_back
+from appliance.reservations.leave import mark_no_show
 from appliance.staff.accounts import disable_staff, enable_staff, end_sessions, unlock
 from web.portal import (
     account,
@@ -63,9 +64,9 @@ _ROUTES: tuple[PortalRoute, ...] = (
     _post(f"{_RESERVATION}/change", "host", reservation.change_one),
     _post(f"{_RESERVATION}/move", "host", reservation.move),
     _post(f"{_RESERVATION}/late", "host", reservation.late),
-    _post(f"{_RESERVATION}/left", "host", reservation.form_without_fields(leave)),
+    _post(f"{_RESERVATION}/left", "host", reservation.form_without_fields(party_left)),
     _post(f"{_RESERVATION}/no-show", "host", reservation.form_without_fields(mark_no_show)),
-    _post(f"{_RESERVATION}/take-back", "host", reservation.form_without_fields(take_back)),
+    _post(f"{_RESERVATION}/take-back", "host", reservation.form_without_fields(party_stays)),
     _post(f"{_RESERVATION}/send-pass", "host", reservation.send_pass_to),
     _post(f"{_RESERVATION}/new-code", "host", reservation.new_code),
     _post(f"{_RESERVATION}/cancel", "host", reservation.cancel_one),

@@ -83,6 +83,7 @@ _RULES = {
     "cancel_hours": _("Guests can cancel until (hours before)"),
     "reminder_hours": _("Email reminder to guests (hours before; 0: none)"),
     "early_minutes": _("Early entry allowed (minutes before)"),
+    "payment_hours": _("Payment in advance is due within (hours; 0: no deadline)"),
     "contact_days": _("Keep names, contact details and notes (days after the evening)"),
 }
 _PAIR_MAX = 1000

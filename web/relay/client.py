@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from appliance.box import Box
 from appliance.core.errors import OperatorError, Unavailable, log_exception
 from appliance.database.database import ChangedBeside
-from appliance.doctor.observations import (
+from appliance.doctor.check import (
     RELAY_AWAY,
     RELAY_UNUSABLE,
     list_observations,

@@ -1,13 +1,15 @@
 """The box's line to its relay: one outgoing SSH connection, and the callers that come through it.
 
 The relay's sshd opens a channel for each caller. A channel begins with a PROXY header, which names
-the caller. What follows is TLS, which ends in the box.
+the caller (HAProxy's doc/proxy-protocol.txt, section 2.2). What follows is TLS, which ends in the
+box.
 """
 
 import asyncio
 import math
 import socket
 from collections.abc import Callable
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +20,6 @@ from appliance.core.ssh import connect, key_file
 from appliance.http.request import BY_RELAY, Networks, address_of, is_in
 from appliance.relay import Relay
 from web.connection import READ_AT_ONCE
-from web.relay.proxy_header import BadHeader, read_proxy_header
 
 _LISTEN_HOST = "127.0.0.1"  # of the relay; HAProxy connects there
 _CONNECT_SECONDS = 10.0
@@ -27,6 +28,12 @@ _UNACKNOWLEDGED_MS = 8000  # if sent data is not acknowledged for this long, the
 _WINDOW = 128 * 1024
 _CHANNELS_MAX = 500
 _HEADER_SECONDS = 10.0
+# The PROXY protocol, version 2.
+_SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
+_FIXED = 16  # bytes: the signature, version and command, family, and the length of the rest
+_PROXIED = 0x21  # version 2, command PROXY
+_ADDRESS_BYTES = {0x11: 4, 0x21: 16}  # by family: TCP over IPv4, and over IPv6
+_LONGEST = 1024  # addresses, ports and additional fields
 # Each TLS handshake computes a signature. Without a pause between them, a relay that opens hundreds
 # of connections at once would delay scans at the door.
 _CALLERS_PER_SECOND, _CALLERS_AT_ONCE, _CALLER_WAITS_SECONDS = 50.0, 10, 5.0
@@ -274,3 +281,28 @@ class _Session(asyncssh.SSHTCPSession[bytes], asyncio.Transport):
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         self._channel.set_write_buffer_limits(high, low)
+
+
+class BadHeader(ValueError):
+    """Raised if the data does not begin with such a header of a TCP connection."""
+
+
+def read_proxy_header(data: bytes) -> tuple[tuple[str, int], int] | None:
+    """Return the caller's (address, port) and the length of the header at the start of `data`.
+
+    Returns None if the header is incomplete. Raises BadHeader if it is not a valid one.
+    """
+    if not data.startswith(_SIGNATURE[: len(data)]):
+        raise BadHeader
+    if len(data) < _FIXED:
+        return None
+    command, family = data[12], data[13]
+    size, rest = _ADDRESS_BYTES.get(family, 0), int.from_bytes(data[14:_FIXED])
+    if command != _PROXIED or not size or not 2 * size + 4 <= rest <= _LONGEST:
+        raise BadHeader
+    if len(data) < _FIXED + rest:
+        return None
+    address = ip_address(data[_FIXED : _FIXED + size])
+    ports = _FIXED + 2 * size
+    port = int.from_bytes(data[ports : ports + 2])
+    return (str(getattr(address, "ipv4_mapped", None) or address), port), _FIXED + rest

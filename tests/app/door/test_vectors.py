@@ -183,7 +183,7 @@ export async function judge({ publicKey, base }) {
     };
     const { result, colour } = await decide({ scanId: "one", code: vector.text }, {
       me, environment: "live", snapshot: vector.snapshot === null ? null : snapshot,
-      arrived: new Map(), now: Date.parse(vector.now ?? base.now),
+      presence: new Map(), now: Date.parse(vector.now ?? base.now),
     });
     found.push([vector.note, result, colour]);
   }

@@ -1,5 +1,7 @@
 """The access page: its contents, its language, and its privacy."""
 
+import base64
+import hashlib
 import io
 import re
 
@@ -66,6 +68,27 @@ async def test_no_page_of_a_guest_is_kept_indexed_framed_or_told_to_others(world
         policy = answer.headers["Content-Security-Policy"].split("; ")
         assert {"default-src 'self'", "object-src 'none'", "base-uri 'none'",
                 "frame-ancestors 'none'"} <= set(policy)  # fmt: skip
+
+
+async def test_the_policy_allows_the_styles_in_the_page_and_no_others(world, guest):
+    page = await guest.get(world.access(await world.reserve()))
+
+    (styles,) = re.findall("<style>(.*?)</style>", await page.text(), re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(styles.encode()).digest()).decode()
+    assert f"style-src 'self' 'sha256-{digest}'" in page.headers["Content-Security-Policy"]
+    assert ".pass" in styles
+
+
+@pytest.mark.parametrize("link", ["access", "claim"])
+async def test_a_preview_of_a_link_names_the_venue_and_no_guest(world, guest, link):
+    path = getattr(world, link)(await world.reserve())
+
+    page = await (await guest.get(path)).text()
+
+    told = dict(re.findall('<meta property="og:([a-z]+)" content="([^"]*)">', page))
+    assert told["title"] == "Riad Atlas"
+    assert told["image"].startswith("https://box.example/static/door-512.png")
+    assert "Salma" not in str(told) + page.partition("</title>")[0]
 
 
 async def dump(world) -> bytes:

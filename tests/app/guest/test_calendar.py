@@ -2,10 +2,10 @@ import pytest
 
 
 def fields(ics: str) -> dict[str, str]:
-    """Return the unfolded content lines of a calendar, by name."""
+    """Return the unfolded content lines of a calendar, by name; of several, the first."""
     assert ics.endswith("\r\n")
     lines = ics.replace("\r\n ", "").split("\r\n")[:-1]
-    return dict(line.split(":", 1) for line in lines)
+    return dict(line.split(":", 1) for line in reversed(lines))
 
 
 async def calendar(world, guest, language="fr", **changes):
@@ -55,6 +55,12 @@ async def test_a_whole_evening_runs_from_the_first_slot_to_the_end_of_the_last(w
 async def test_the_entry_knows_the_state(world, guest, status, state, method):
     entry = fields(await calendar(world, guest, status=status))
     assert (entry["STATUS"], entry["METHOD"]) == (state, method)
+
+
+@pytest.mark.parametrize(("status", "alarms"), [("confirmed", 1), ("cancelled", 0)])
+async def test_the_calendar_reminds_of_a_table_that_is_held(world, guest, status, alarms):
+    ics = await calendar(world, guest, status=status)
+    assert ics.count("BEGIN:VALARM\r\nACTION:DISPLAY\r\nTRIGGER:-PT2H\r\n") == alarms
 
 
 async def test_a_change_is_the_same_entry_with_a_higher_sequence(world, guest):

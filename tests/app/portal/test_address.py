@@ -6,7 +6,7 @@ import pytest
 
 from appliance.core.settings import read_settings
 from appliance.core.ssh import ensure_key
-from appliance.doctor.observations import RELAY_AWAY, observe
+from appliance.doctor.check import RELAY_AWAY, observe
 from appliance.relay import Relay
 from appliance.tls.acme import REQUESTED, State, _write_state
 from tests.app.portal.people import a_person, keeps_settings

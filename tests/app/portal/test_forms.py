@@ -20,7 +20,8 @@ VENUE = {"name": "Dar Zitoun", "slug": "dar-zitoun", "time_zone": "Africa/Casabl
          "currency": "MAD", "names_at_door": "initial",
          "reservation_mode": "prepaid", "status": "active",
          "request_expiry_hours": "24", "evening_ends_at": "06:00", "cancel_hours": "2",
-         "reminder_hours": "24", "early_minutes": "120", "contact_days": "30"}  # fmt: skip
+         "reminder_hours": "24", "early_minutes": "120", "contact_days": "30",
+         "payment_hours": "0"}  # fmt: skip
 TYPED_IN = {"name", "slug", "first", "last", "reason", "time_zone", "currency", "start", "end",
             "host", "port", "user", "sender", "seen"}  # fmt: skip
 

@@ -18,7 +18,8 @@ RULES = "/portal/venue/rules"
 EMAILS = "SELECT kind, recipient FROM email WHERE kind GLOB 'house_*'"
 HOUSE = "maison@example.com"
 TYPED = ("seen", "name", "slug", "time_zone", "currency", "request_expiry_hours", "evening_ends_at",
-         "cancel_hours", "reminder_hours", "early_minutes", "contact_days")  # fmt: skip
+         "cancel_hours", "reminder_hours", "early_minutes", "contact_days",
+         "payment_hours")  # fmt: skip
 
 
 async def set_rules(running, **rules):

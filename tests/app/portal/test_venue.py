@@ -255,7 +255,8 @@ RULES = {"name": "Riad Atlas", "slug": "riad-atlas", "status": "active",
          "auto_confirm": "1", "request_expiry_hours": "24",
          "currency": "MAD", "time_zone": "Africa/Casablanca",
          "evening_ends_at": "06:00", "cancel_hours": "2", "reminder_hours": "24",
-         "early_minutes": "120", "contact_days": "30"}  # fmt: skip
+         "early_minutes": "120", "contact_days": "30",
+         "payment_hours": "0"}  # fmt: skip
 
 
 async def rules_form(person, **changes):

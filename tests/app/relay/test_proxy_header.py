@@ -2,7 +2,7 @@
 
 import pytest
 
-from web.relay.proxy_header import BadHeader, read_proxy_header
+from web.relay.line import BadHeader, read_proxy_header
 
 SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
 V4 = bytes([192, 0, 2, 7, 127, 0, 0, 1]) + (4444).to_bytes(2) + (443).to_bytes(2)

@@ -21,6 +21,8 @@ async def test_the_list_shows_tonight_and_counts_people_and_reservations(door):
     assert evening["totals"] == {
         "expected": {"people": 8, "reservations": 3},
         "arrived": {"people": 1, "reservations": 1},
+        "inside": {"people": 1, "reservations": 1},
+        "withoutTable": 0,
     }
     assert [(item["slot"], item["table"]["name"]) for item in evening["items"]] == [
         (None, "Terrasse 2"), (None, "Terrasse 3"),
@@ -52,6 +54,11 @@ async def test_a_line_of_the_list_is_what_the_door_needs_and_no_contact(door):
             "source": "manual",
             "vip": False,
             "lateAt": None,
+            "lateFrom": None,
+            "out": 0,
+            "wentOutAt": None,
+            "gone": None,
+            "walkIn": False,
         }
     ]
 

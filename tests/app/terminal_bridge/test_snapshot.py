@@ -47,6 +47,7 @@ async def test_the_snapshot_says_who_may_come_tonight_and_is_signed(door):
         "earlyMinutes": 120,
         "timeZone": "Africa/Casablanca",
         "slots": [{"start": "19:30", "end": "22:00"}, {"start": "22:00", "end": "01:00"}],
+        "withoutTable": 0,
     }
     assert payload["passes"] == [
         {

@@ -145,6 +145,8 @@ async def test_the_first_scan_checks_the_whole_party_in(door):
         "slot": None,
         "guests": 4,
         "arrived": 4,
+        "out": 0,
+        "wentOutAt": None,
         "notes": "Près de la fenêtre",
         "vip": False,
         "status": "confirmed",

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyrage import x25519
 
-from appliance.backup.recovery_key import RecoveryKey, kit_html, kit_text, parse_recovery_key
+from appliance.backup.recovery_key import RecoveryKey, kit_html, parse_recovery_key
 from appliance.core.errors import OperatorError
 
 KEY = RecoveryKey(str(x25519.Identity.generate()))
@@ -43,10 +43,9 @@ def test_the_kit_shows_the_key_as_text_and_as_a_code_in_every_language():
     assert "Riad &lt;Atlas&gt;" in page
     assert "<svg" in page
     assert all(f'lang="{language}"' in page for language in ("fr", "en", "ar"))
-    for text in (page, kit_text(KEY, "Riad", target, "fr")):
-        assert all(row in text for row in KEY.rows)
-        assert f"--from {target}" in text
-        assert "service install" in text
+    assert all(row in page for row in KEY.rows)
+    assert f"--from {target}" in page
+    assert "service install" in page
 
 
 def test_the_key_is_not_in_what_a_log_may_show():

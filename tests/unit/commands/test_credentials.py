@@ -88,6 +88,7 @@ def test_a_pairing_link_carries_a_secret_of_its_own_behind_the_hash(box, environ
     assert re.fullmatch(r"[0-9]{8}", offered["code"])
     link = rf"http://127\.0\.0\.1:8080{prefix}/door#pair=[A-Za-z0-9_-]{{43}}"
     assert re.fullmatch(link, offered["url"])
+    assert offered["addressIsGuess"]  # the box is not running
 
 
 @pytest.mark.parametrize(

@@ -84,12 +84,9 @@ def a_volume(*, free=100 * GIB, files=10**6, left=10**6, flag=0):
 def ward(tmp_path, made_box) -> Ward:  # noqa: F811 - the fixture
     root = shutil.copytree(made_box, tmp_path / "box")
     write_record(root, Record(at=SystemClock().now(), file="riad-atlas", size=1))
-    proc = tmp_path / "proc"
-    proc.mkdir()
-    (proc / "meminfo").write_text("MemTotal: 4000000 kB\nMemAvailable:  2000000 kB\n")
     os.mkfifo(root / "poke", 0o600)
     listening = os.open(root / "poke", os.O_RDWR | os.O_NONBLOCK)
-    machine = Machine(statvfs=lambda _: a_volume(), proc=proc, is_synchronised=lambda: True,
+    machine = Machine(statvfs=lambda _: a_volume(), is_synchronised=lambda: True,
                       device=hash, has_way_out=lambda: True, ask=lambda _: 200)  # fmt: skip
     settings: Settings = with_settings(
         server={"app_url": "https://box.example"},

@@ -48,13 +48,6 @@ def test_a_newer_schema_is_a_failure_and_an_older_one_a_word(ward):
     assert ward.status("schema") == "warn"
 
 
-def test_a_log_that_is_not_folded_is_warned_of(ward):
-    with (ward.root / "live.db-wal").open("ab") as file:
-        file.truncate(65 << 20)
-
-    assert data.wal(ward.context).status == "warn"
-
-
 def test_an_old_signing_key_is_warned_of(ward):
     ward.write("UPDATE signing_key SET created_at = created_at - 367 * 86400000")
 

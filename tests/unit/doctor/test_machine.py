@@ -28,16 +28,6 @@ def test_a_disk_that_became_read_only_is_named(ward):
     assert "read-only" in english(found)
 
 
-@pytest.mark.parametrize(
-    ("mib", "status"), [(128, "ok"), (127, "warn"), (31, "fail"), (None, None)]
-)
-def test_free_memory_if_the_machine_tells_it(ward, mib, status):
-    told = "" if mib is None else f"MemAvailable: {mib * 1024} kB\n"
-    (ward.context.machine.proc / "meminfo").write_text(told)
-
-    assert ward.status("memory") == status
-
-
 def test_a_tz_database_that_does_not_know_morocco_is_a_failure(ward, tmp_path):
     ward.become(zones=ZoneDatabase("2025b", "system", tmp_path))
 

@@ -45,6 +45,12 @@ def decide(*, generation=0, arrivals=None, too_early=False, **changes) -> str:
      ({"arrivals": 3}, "party_full"),
      ({"arrived": 1, "checked_in_at": 1, "arrivals": 1}, "party_added"),
      ({"arrived": 1, "checked_in_at": 1}, "party_added"), ({"arrivals": 2}, "checked_in"),
+     ({"arrived": 2, "checked_in_at": 1, "people_out": 2, "arrivals": 1}, "came_back"),
+     ({"arrived": 1, "checked_in_at": 1, "people_out": 1}, "came_back"),
+     ({"arrived": 1, "checked_in_at": 1, "people_out": 1, "arrivals": 2}, "party_added"),
+     ({"arrived": 2, "checked_in_at": 1, "people_out": 1, "arrivals": 2}, "party_full"),
+     ({"arrived": 0, "people_out": 2}, "checked_in"),
+     ({"arrived": 2, "people_out": 2, "status": "completed"}, "already_checked_in"),
      ({"status": "completed"}, "checked_in"), ({"generation": None}, "checked_in")],
 )  # fmt: skip
 def test_the_first_check_that_fails_decides(changes, result):

@@ -180,7 +180,7 @@ async def test_the_outbox_shows_a_letter_even_while_no_sender_is_set(at_port, a_
 
 
 STATUS = {"requested": "requested", "declined": "declined", "cancelled": "cancelled",
-          "payment_due": "partial"}  # fmt: skip
+          "payment_due": "partial", "payment_reminder": "pending"}  # fmt: skip
 
 
 @pytest.fixture

@@ -1,11 +1,14 @@
+import asyncio
 from datetime import date, timedelta
 
 import pytest
 
 from appliance.clock import format_instant
 from appliance.reservations.change import cancel
-from appliance.reservations.rows import update_reservation
-from tests.builders import TONIGHT, table_id
+from appliance.reservations.create import enter_for_guest
+from appliance.reservations.payments import record_payment, void_payment
+from appliance.reservations.rows import list_payments, update_reservation
+from tests.builders import TONIGHT, a_booking, table_id
 from tests.unit.jobs.keeping import END_OF_TONIGHT, World
 from tests.unit.rows import events, history
 
@@ -96,3 +99,52 @@ async def test_a_box_that_was_off_for_months_catches_up_at_its_start(world):
     assert (await world.get(declined)).status == "declined"
     assert (await world.get(completed)).access_code is None
     assert world.timer.seconds is None
+
+
+PREPAID = "UPDATE venue SET reservation_mode = 'prepaid', payment_hours = 48, payment_frees = ?"
+LETTERS = "SELECT kind FROM email ORDER BY rowid"
+
+
+async def book_prepaid(world, *, frees):
+    await world.database.write(lambda tx: tx.execute(PREPAID.replace("?", str(frees))))
+    booking = a_booking(date=date(2026, 11, 28), customer_email="salma@example.com")
+    made = await world.database.write(enter_for_guest, booking, notify=True)
+    await asyncio.sleep(0)
+    return made.id
+
+
+async def letters(world):
+    return [kind for (kind,) in await world.database.read(lambda tx: list(tx.rows(LETTERS)))]
+
+
+@pytest.mark.parametrize(("frees", "status"), [(1, "cancelled"), (0, "pending")])
+async def test_who_does_not_pay_in_advance_is_reminded_once_and_cancelled_if_the_venue_chose_so(
+    world, frees, status
+):
+    await world.start()
+    id_ = await book_prepaid(world, frees=frees)
+
+    await world.pass_until("2026-11-22T18:59:59Z")
+    assert await letters(world) == ["payment_due"]
+    await world.pass_until("2026-11-23T18:59:59Z")
+    assert await letters(world) == ["payment_due", "payment_reminder"]
+    assert (await world.get(id_)).status == "pending"
+    await world.pass_until("2026-11-24T00:00:00Z")
+
+    assert (await world.get(id_)).status == status
+    assert await letters(world) == ["payment_due", "payment_reminder", "cancelled"][: 2 + frees]
+
+
+async def test_a_part_paid_in_time_keeps_the_table_also_after_it_was_voided(world):
+    await world.start()
+    id_ = await book_prepaid(world, frees=1)
+    await world.database.write(
+        record_payment, id_, amount=100, method="cash", complete=False, actor="staff:1"
+    )
+    [paid] = await world.database.read(list_payments, id_)
+    await world.pass_until("2026-11-25T00:00:00Z")
+    await world.database.write(void_payment, id_, paid.id, reason="typed twice", actor="staff:1")
+    await world.pass_until("2026-11-26T00:00:00Z")
+
+    assert (await world.get(id_)).status == "pending"
+    assert "payment_reminder" not in await letters(world)

@@ -129,25 +129,12 @@ def test_a_damaged_record_counts_as_none(tmp_path, content):
     assert due(tmp_path) == 0
 
 
-def test_certificates_that_live_for_a_day_are_renewed_in_time():
-    hour = 60 * MINUTE
-    state = State(SUBJECT, obtained_at=NOW, obtained_from=DIRECTORY)
-    plan = Plan("box.example", state, False, NOW + 16 * hour, NOW + DAY_MS, DAY_MS)
-
-    assert plan.due(NOW) == NOW + 16 * hour
-
-
-def test_a_person_may_ask_a_few_times_an_hour_and_not_soon_after_a_success():
+def test_a_person_may_ask_a_few_times_an_hour():
     attempts = tuple(NOW - minute * MINUTE for minute in range(4))
 
     assert Plan("n", State(attempts=attempts[1:]), False).may_ask(NOW)
     assert not Plan("n", State(attempts=attempts), False).may_ask(NOW)
     assert Plan("n", State(attempts=attempts), False).may_ask(NOW + 60 * MINUTE)
-
-    done = Plan("n", State(obtained_at=NOW), False, NOW + 60 * DAY_MS)
-    assert not done.may_ask(NOW + DAY_MS)
-    assert done.may_ask(NOW + 2 * DAY_MS)
-    assert replace(done, renew_at=0).may_ask(NOW)  # it was for another name or authority
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import { ScanQueue } from "./scan_queue";
 import { Storage } from "./storage";
 import type { Guest, Me, ScanRequest, Verdict } from "./types";
 import { VerdictView } from "./verdict_view";
+import { WalkInView } from "./walk_in_view";
 import { listenToWedge } from "./wedge";
 import { Words } from "./words";
 
@@ -46,7 +47,8 @@ export class App {
   );
   private readonly queue = new ScanQueue(
     this.verdict, () => document.querySelector(OPEN_SHEET) !== null,
-    (request) => this.decide(request),
+    (request) => this.decide(this.isLeaving && request.code !== undefined
+      ? { ...request, leaving: true } : request),
   );
   private readonly environment = this.data["environment"] ?? "live";
   private readonly storage = new Storage(`venuebox-door-${this.environment}`);
@@ -58,6 +60,8 @@ export class App {
   private readonly list = new ListView(this.words, () => this.doorState, {
     checkIn: (request) => this.queue.add(request),
     undoLatest: (guest, reason) => this.undoLatest(guest, reason),
+    report: (guest, action) => this.report(guest, action),
+    mayReport: () => this.doorState.isOnline && this.doorState.hasRole("override"),
   });
   private readonly menu = new MenuView(
     this.words, () => this.doorState, this.feedback, () => this.draw(), () => void this.unpair(),
@@ -66,10 +70,17 @@ export class App {
     this.words, this.box, (me) => void this.paired(me), () => this.menu.askToUnpair(),
   );
   private wakeLock: WakeLockSentinel | null = null;
+  private isLeaving = false; // the exit mode: scanned codes count people out
 
   constructor() {
     prepareSheets();
     listenToWedge((code) => this.doorState.me && this.queue.addScannerCode(code));
+    new WalkInView(
+      this.words, () => this.doorState, () => this.isLeaving, (request) => this.queue.add(request),
+    );
+    for (const id of ["exit-mode", "exit-end"]) {
+      byId(id).addEventListener("click", () => this.setLeaving(!this.isLeaving));
+    }
     byId("open-code").addEventListener("click", () => this.openCode());
     byId("code-form").addEventListener("submit", (event) => {
       event.preventDefault();
@@ -228,7 +239,7 @@ export class App {
 
   /** Undo a check-in that counted too many guests, then check in the right number. */
   private async correct(verdict: Verdict, request: ScanRequest, arrivals: number): Promise<void> {
-    if (arrivals >= verdict.admitted) return;
+    if (arrivals >= Math.abs(verdict.admitted + verdict.moved)) return;
     try {
       const undone = await this.doorState.undo(verdict, this.words.say("reason.fewer"));
       if (undone) await this.decide({ ...request, arrivals }, verdict);
@@ -236,6 +247,21 @@ export class App {
     } catch (error) {
       this.showFailure(error, {});
     }
+  }
+
+  private async report(guest: Guest, action: "left" | "no-show" | "take-back"): Promise<void> {
+    try {
+      this.doorState.updateGuest(await this.box.report(guest.id, action));
+    } catch (error) {
+      this.showFailure(error, {});
+    }
+  }
+
+  private setLeaving(isLeaving: boolean): void {
+    this.isLeaving = isLeaving;
+    byId("exit-mode").setAttribute("aria-pressed", String(isLeaving));
+    byId("exit-note").hidden = !isLeaving;
+    document.body.dataset["direction"] = isLeaving ? "out" : "in";
   }
 
   private openCode(): void {
@@ -285,6 +311,7 @@ export class App {
     if (!this.connection) return;
     this.connection.stop();
     this.connection = null;
+    this.setLeaving(false);
     this.camera.stop();
     closeSheets();
     const { storage } = this;
@@ -323,6 +350,6 @@ export class App {
 function greyVerdict(): Verdict {
   return {
     scanId: "", result: "refused", colour: "grey", say: null, overridable: false, admitted: 0,
-    reservation: null, firstCheckIn: null,
+    moved: 0, reservation: null, firstCheckIn: null,
   };
 }

@@ -1,5 +1,7 @@
 /** Calls to the box. They throw BoxUnreachable, Refused or NotPaired. */
-import type { Conflict, Guest, Me, Queued, Scan, SignedSnapshot, Totals, Verdict } from "./types";
+import type {
+  Conflict, FreeTable, Guest, Me, Queued, Scan, SignedSnapshot, Totals, Verdict,
+} from "./types";
 
 /**
  * The box did not respond in time, or the response was a server error (5xx) or not JSON. The phone
@@ -66,8 +68,21 @@ export class Box {
     return { ...signed, etag: response.headers.get("ETag") };
   }
 
-  acknowledge(conflictId: string): Promise<unknown> {
-    return this.call("POST", `/conflicts/${encodeURIComponent(conflictId)}/acknowledge`, {});
+  /** With `correct`, the box also lowers the number of people who arrived to those booked. */
+  acknowledge(conflictId: string, correct = false): Promise<unknown> {
+    const path = `/conflicts/${encodeURIComponent(conflictId)}/acknowledge`;
+    return this.call("POST", path, correct ? { correct } : {});
+  }
+
+  /** List the free tables for a party of walk-ins, best first. */
+  async tables(guests: number): Promise<FreeTable[]> {
+    return (await this.call<{ items: FreeTable[] }>("GET", `/tables?guests=${guests}`)).items;
+  }
+
+  /** Report that a party has left or did not come, or take that back. */
+  async report(guestId: string, action: "left" | "no-show" | "take-back"): Promise<Guest> {
+    const path = `/reservations/${encodeURIComponent(guestId)}/${action}`;
+    return (await this.call<{ reservation: Guest }>("POST", path, {})).reservation;
   }
 
   evening(query = ""): Promise<Evening> {
@@ -75,7 +90,8 @@ export class Box {
   }
 
   decide(scan: Scan): Promise<Verdict> {
-    const path = scan.reservationId === undefined ? "/scans" : "/check-ins";
+    const known = scan.reservationId === undefined ? "/scans" : "/check-ins";
+    const path = scan.walkIn ? "/walk-ins" : known;
     return this.call("POST", path, scan, DECISION_MS);
   }
 
@@ -95,7 +111,7 @@ export class Box {
 
   async sync(queued: readonly Queued[], now: number): Promise<Synced[]> {
     const scans = queued.map(
-      ({ guestId: _g, admitted: _a, reached: _r, undone, reason, ...scan }) =>
+      ({ guestId: _g, admitted: _a, moved: _m, reached: _r, undone, reason, ...scan }) =>
         reason === undefined || undone ? scan : { ...scan, reason },
     );
     const body = { sentAt: new Date(now).toISOString(), scans };

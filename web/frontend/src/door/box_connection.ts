@@ -2,7 +2,7 @@
 import { LiveFeed, type Told } from "../shared/live_feed";
 import { BoxUnreachable, NotPaired, Refused, type Synced } from "./box";
 import type { DoorState } from "./door_state";
-import type { Conflict, FirstCheckIn, Guest, Queued } from "./types";
+import type { Conflict, FirstCheckIn, Guest, Queued, Totals } from "./types";
 
 const RETRY_MS = [500, 1000, 2000, 4000, 8000];
 const FIRST_TIMEOUT_MS = 3000; // for the first request while the box is unreachable
@@ -16,6 +16,8 @@ interface FeedEvent {
   reservation?: Guest;
   scanId?: string;
   admitted?: number;
+  moved?: number;
+  totals?: Totals;
   firstCheckIn?: FirstCheckIn | null;
   conflict?: Conflict;
 }
@@ -131,9 +133,10 @@ export class BoxConnection {
     this.listen();
     await doorState.refreshSnapshot();
     if (!doorState.hasRole("search")) return;
-    const { items, conflicts } = await doorState.box.evening();
+    const { items, conflicts, totals } = await doorState.box.evening();
     if (this.isStopped) return;
     doorState.replaceGuests(items);
+    doorState.setWithoutTable(totals.withoutTable);
     for (const conflict of conflicts) await this.reportConflict(conflict, null);
   }
 
@@ -221,7 +224,7 @@ export class BoxConnection {
     const kept = { ...conflict, guest: guest ?? known ?? null };
     const before = await this.doorState.storage.addConflict(kept);
     if (!before) this.doorState.listeners.conflict(kept);
-    else if (before.dismissed) await this.doorState.acknowledge(conflict.id);
+    else if (before.dismissed) await this.doorState.acknowledge(conflict.id, before.corrected);
   }
 
   private listen(): void {
@@ -242,13 +245,14 @@ export class BoxConnection {
     const event = data as FeedEvent;
     const guest = event.reservation ?? null;
     if (guest) {
-      const { scanId, admitted = 0, firstCheckIn = null } = event;
+      const { scanId, admitted = 0, moved = 0, firstCheckIn = null } = event;
       if (scanId !== undefined) {
-        this.doorState.noteFeedCheckIn(scanId, admitted, guest, firstCheckIn);
+        this.doorState.noteFeedCheckIn(scanId, admitted, moved, guest, firstCheckIn);
       }
       this.doorState.updateGuest(guest);
       this.doorState.firstCheckIns.record(guest.id, event.firstCheckIn);
     }
+    if (event.totals) this.doorState.setWithoutTable(event.totals.withoutTable);
     if (kind === "conflict" && event.conflict) await this.reportConflict(event.conflict, guest);
     this.lastEvent = id;
     await this.doorState.storage.put("lastEvent", this.lastEvent);

@@ -10,6 +10,7 @@ const DISABLED_MS = 600; // a tap within this time was meant for the previous co
 export class ConflictView {
   private readonly dialog = byId<HTMLDialogElement>("conflict");
   private readonly ok = byId<HTMLButtonElement>("conflict-ok");
+  private readonly correct = byId<HTMLButtonElement>("conflict-correct");
   private disabledTimer = 0;
 
   /**
@@ -21,7 +22,8 @@ export class ConflictView {
     private readonly doorState: () => DoorState | null,
     private readonly appeared: () => void,
   ) {
-    this.ok.addEventListener("click", () => void this.dismiss());
+    this.ok.addEventListener("click", () => void this.dismiss(false));
+    this.correct.addEventListener("click", () => void this.dismiss(true));
     // Escape closes the dialog but does not dismiss the conflict, so show it again.
     this.dialog.addEventListener("close", () => void this.show());
     byId("verdict").addEventListener("close", () => this.dialog.open && this.disableBriefly());
@@ -46,9 +48,9 @@ export class ConflictView {
    */
   private disableBriefly(): void {
     clearTimeout(this.disabledTimer);
-    this.ok.disabled = true;
+    this.ok.disabled = this.correct.disabled = true;
     this.disabledTimer = setTimeout(() => {
-      this.ok.disabled = false;
+      this.ok.disabled = this.correct.disabled = false;
       this.ok.focus();
     }, DISABLED_MS);
   }
@@ -73,13 +75,17 @@ export class ConflictView {
     });
     const count = known ? words.say("conflict.count", { arrived, guests }) : "";
     byId("conflict-count").textContent = count;
+    const mayCorrect = known && arrived > guests && this.doorState()?.hasRole("override");
+    this.correct.hidden = !mayCorrect;
+    this.correct.textContent = words.say("conflict.correct", { guests });
+    this.ok.textContent = words.say(mayCorrect ? "conflict.leave" : "conflict.ok", { arrived });
   }
 
-  private async dismiss(): Promise<void> {
+  private async dismiss(correct: boolean): Promise<void> {
     const doorState = this.doorState();
     const id = this.dialog.dataset["id"] ?? "";
-    await doorState?.storage.dismissConflict(id);
+    await doorState?.storage.dismissConflict(id, correct);
     await this.show();
-    await doorState?.acknowledge(id);
+    await doorState?.acknowledge(id, correct);
   }
 }

@@ -7,8 +7,8 @@ import { decideOffline, listGuests, type OfflineData, queueEntry, UNLISTED } fro
 import { snapshotIsSigned } from "./signature";
 import type { Storage } from "./storage";
 import type {
-  UnansweredScan, FirstCheckIn, Guest, Me, Queued, Scan, ScanRequest, SignedSnapshot, Snapshot,
-  StoredConflict, Verdict,
+  UnansweredScan, FirstCheckIn, Guest, Me, Occupancy, Presence, Queued, Scan, ScanRequest,
+  SignedSnapshot, Snapshot, StoredConflict, Verdict,
 } from "./types";
 import { WaitingNote } from "./waiting_note";
 
@@ -17,6 +17,7 @@ const CLOCK_MS = 1000; // a smaller difference between the clocks may only be ne
 // id, even after a reload.
 const SAME_SCAN_MS = 60_000;
 const CODE_MAX = 2048; // in characters, the box's limit
+const NEARLY_FULL = 0.95; // the box's limit for the same warning
 
 /** Callbacks of the app. */
 export interface Listeners {
@@ -40,7 +41,10 @@ export class DoorState {
   readonly guests = new Map<string, Guest>();
   private signed: SignedSnapshot | null = null;
   private snapshot: Snapshot | null = null;
-  private arrived = new Map<string, number>();
+  private presence = new Map<string, Presence>();
+  /** Walk-ins without a table: those that the box counts, and those in pending scans. */
+  private withoutTable = 0;
+  private pendingWithoutTable = 0;
   private recentGuests = new Map<string, Guest>();
   private isUnwritten = false;
   private clockOffset = 0;
@@ -91,6 +95,8 @@ export class DoorState {
     this.pendingScans = queue.length;
     const admissions = queue.filter((scan) => !scan.undone);
     this.pendingPeople = admissions.reduce((sum, { admitted }) => sum + admitted, 0);
+    this.pendingWithoutTable = admissions.filter((scan) => scan.walkIn)
+      .reduce((sum, { admitted, moved }) => sum + admitted + moved, 0);
     this.note.write(this.pendingPeople, this.missingPeople);
   }
 
@@ -110,6 +116,25 @@ export class DoorState {
   /** The time when the offline snapshot was made, or null if there is no snapshot. */
   get snapshotMadeAt(): string | null {
     return this.snapshot?.madeAt ?? null;
+  }
+
+  /** How many people are inside the venue: who came in minus who went out. */
+  get inside(): number {
+    const guests = [...this.guests.values()];
+    const people = guests.reduce((sum, { arrived, out = 0 }) => sum + arrived - out, 0);
+    return Math.max(0, people + this.withoutTable + this.pendingWithoutTable);
+  }
+
+  setWithoutTable(people: number): void {
+    this.withoutTable = people;
+    this.listeners.changed();
+  }
+
+  /** How full the house is, or null if it is not nearly full. */
+  get occupancy(): Occupancy | null {
+    const capacity = this.me?.venue.capacity ?? 0;
+    const { inside } = this;
+    return capacity > 0 && inside >= capacity * NEARLY_FULL ? { inside, capacity } : null;
   }
 
   hasRole(role: "search" | "override"): boolean {
@@ -142,12 +167,14 @@ export class DoorState {
 
   /** Remember a check-in from the feed, in case the response to its scan is lost. */
   noteFeedCheckIn(
-    scanId: string, admitted: number, guest: Guest, first: FirstCheckIn | null,
+    scanId: string, admitted: number, moved: number, guest: Guest, first: FirstCheckIn | null,
   ): void {
     if (this.unanswered?.scan.scanId !== scanId) return;
+    const entry = admitted < guest.arrived ? "party_added" : "checked_in";
+    const passage = moved < 0 ? "went_out" : "came_back";
     const heard: Verdict = {
-      scanId, result: admitted < guest.arrived ? "party_added" : "checked_in", colour: "green",
-      say: null, overridable: false, admitted, reservation: guest, firstCheckIn: first,
+      scanId, result: admitted > 0 ? entry : passage, colour: "green",
+      say: null, overridable: false, admitted, moved, reservation: guest, firstCheckIn: first,
     };
     this.setUnanswered({ ...this.unanswered, heard });
   }
@@ -185,12 +212,15 @@ export class DoorState {
     await this.loadEvening();
     const heard = this.unanswered?.scan.scanId === scan.scanId ? this.unanswered.heard : null;
     const verdict = heard ?? (await decideOffline(scan, this.offlineData()));
-    const arrived = verdict.admitted > 0 ? verdict.reservation?.arrived ?? null : null;
-    await this.storage.enqueue(queueEntry(scan, verdict, reached), arrived);
-    if (arrived !== null) this.updateGuest(verdict.reservation);
+    const isCounted = verdict.admitted > 0 || verdict.moved !== 0;
+    const seen = isCounted ? verdict.reservation : null;
+    await this.storage.enqueue(queueEntry(scan, verdict, reached), seen && presenceOf(seen));
+    this.updateGuest(seen);
     await this.countPending();
     this.listeners.changed();
-    return arrived !== null && this.storage.failing ? { ...verdict, unsaved: true } : verdict;
+    const isEntry = verdict.admitted + verdict.moved > 0;
+    const told = isEntry ? { ...verdict, occupancy: this.occupancy } : verdict;
+    return isCounted && this.storage.failing ? { ...told, unsaved: true } : told;
   }
 
   /** Read the snapshot and its arrival counts, because another tab may have changed both. */
@@ -198,7 +228,7 @@ export class DoorState {
     const stored = this.isUnwritten ? null : await this.storage.evening();
     if (!stored) return;
     if (stored.snapshot && this.me && !(await this.acceptSnapshot(stored.snapshot))) return;
-    this.arrived = stored.arrived;
+    this.presence = stored.presence;
   }
 
   /**
@@ -232,7 +262,7 @@ export class DoorState {
     const scanId = own.at(-1)?.scanId;
     const undone = scanId && (await this.exclusively(() => this.undoLocally({
       scanId, result: "undone", colour: "grey", say: null, overridable: false, admitted: 0,
-      reservation: guest, firstCheckIn: null,
+      moved: 0, reservation: guest, firstCheckIn: null,
     }, reason)));
     if (undone) return undone;
     if (!this.isOnline) throw new BoxUnreachable();
@@ -246,27 +276,31 @@ export class DoorState {
     const queued = await this.storage.queued(verdict.scanId);
     if (!queued) return null;
     const guest = verdict.reservation;
-    const arrived = Math.max(0, (guest?.arrived ?? 0) - queued.admitted);
-    if (!(await this.storage.undo(queued, arrived, reason))) return null;
+    const seen = guest && {
+      ...guest,
+      arrived: Math.max(0, guest.arrived - queued.admitted),
+      out: Math.max(0, (guest.out ?? 0) + queued.moved),
+    };
+    if (!(await this.storage.undo(queued, seen && presenceOf(seen), reason))) return null;
     await this.countPending();
-    const seen = guest && { ...guest, arrived };
     this.updateGuest(seen);
+    this.listeners.changed();
     return {
       ...verdict, result: "undone", colour: "grey", say: null, overridable: false,
-      admitted: -queued.admitted, reservation: seen, offline: true,
+      admitted: -queued.admitted, moved: -queued.moved, reservation: seen, offline: true,
     };
   }
 
-  /** Update a guest and their arrival count. */
+  /** Update a guest and their counts. */
   updateGuest(guest: Guest | null): void {
     if (!guest) return;
     // Reservations for other evenings are not on tonight's list.
     const isListed = guest.date === this.me?.evening && !guest.id.startsWith(UNLISTED);
     if (!isListed) this.guests.delete(guest.id);
     else this.guests.set(guest.id, this.mergeGuest(guest));
-    this.arrived.set(guest.id, guest.arrived);
+    this.presence.set(guest.id, presenceOf(guest));
     this.recentGuests.set(guest.id, guest);
-    void this.storage.setArrived(guest.id, guest.arrived);
+    void this.storage.setPresence(guest.id, presenceOf(guest));
     this.listeners.changed();
   }
 
@@ -304,10 +338,11 @@ export class DoorState {
     if (!isKeyKnown) await this.setIdentity(await this.box.me());
     this.listRefused = !(await this.acceptSnapshot(signed));
     if (this.listRefused) return this.listeners.changed();
-    const recentCounts = new Map([...this.recentGuests].map(([id, guest]) => [id, guest.arrived]));
+    const recent = [...this.recentGuests];
+    const recentCounts = new Map(recent.map(([id, guest]) => [id, presenceOf(guest)]));
     const written = await this.storage.replaceSnapshot(signed, recentCounts);
     this.isUnwritten = written === null;
-    this.arrived = written ?? recentCounts;
+    this.presence = written ?? recentCounts;
     if (!this.hasRole("search") || !this.hasTonightsGuests()) this.fillFromSnapshot();
   }
 
@@ -337,10 +372,10 @@ export class DoorState {
   }
 
   /** Acknowledge a conflict at the box. If that fails, the next synchronisation tries again. */
-  async acknowledge(conflictId: string): Promise<void> {
+  async acknowledge(conflictId: string, correct = false): Promise<void> {
     if (!this.isOnline || !this.hasRole("override")) return;
     try {
-      await this.box.acknowledge(conflictId);
+      await this.box.acknowledge(conflictId, correct);
     } catch (error) {
       if (error instanceof NotPaired) this.listeners.unpaired(error.revoked);
       else if (!(error instanceof BoxUnreachable || error instanceof Refused)) throw error;
@@ -349,8 +384,8 @@ export class DoorState {
 
   offlineData(): OfflineData {
     if (!this.me) throw new NotPaired(false);
-    const { me, environment, snapshot, arrived } = this;
-    return { me, environment, snapshot, arrived, now: this.now() };
+    const { me, environment, snapshot, presence } = this;
+    return { me, environment, snapshot, presence, now: this.now() };
   }
 
   private async acceptSnapshot(signed: SignedSnapshot): Promise<boolean> {
@@ -362,6 +397,7 @@ export class DoorState {
     if (snapshot.venueTag !== this.me?.venue.tag) return false;
     this.signed = signed;
     this.snapshot = snapshot;
+    this.withoutTable = snapshot.withoutTable ?? 0;
     this.firstCheckIns.readSnapshot(snapshot);
     return true;
   }
@@ -369,6 +405,10 @@ export class DoorState {
   private fillFromSnapshot(): void {
     if (this.me && this.snapshot) this.replaceGuests(listGuests(this.offlineData()));
   }
+}
+
+function presenceOf({ arrived, out, wentOutAt }: Guest): Presence {
+  return { arrived, out: out ?? 0, wentOutAt: wentOutAt ?? null };
 }
 
 /** Whether `now` repeats the request of `before` within SAME_SCAN_MS. */

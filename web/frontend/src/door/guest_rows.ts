@@ -28,8 +28,8 @@ export class GuestRows {
     });
   }
 
-  /** Show exactly these guests, in this order. */
-  show(guests: readonly Guest[]): void {
+  /** Show exactly these guests, in this order. `lateText` says since when a party is late. */
+  show(guests: readonly Guest[], lateText: (guest: Guest) => string = () => ""): void {
     const lines = [...this.place.children];
     const focused = lines.findIndex((line) => line.contains(document.activeElement));
     const button = focused < 0 ? null : (document.activeElement as HTMLElement);
@@ -41,7 +41,7 @@ export class GuestRows {
     }
     let next = this.place.firstElementChild;
     for (const guest of guests) {
-      const { line } = this.drawn(guest);
+      const { line } = this.drawn(guest, lateText(guest));
       if (line === next) next = next.nextElementSibling;
       else this.place.insertBefore(line, next);
     }
@@ -55,23 +55,26 @@ export class GuestRows {
     target.focus({ preventScroll: true });
   }
 
-  private drawn(guest: Guest): Row {
+  private drawn(guest: Guest, late: string): Row {
     const row = this.rows.get(guest.id) ?? newRow(guest.id);
     this.rows.set(guest.id, row);
-    const drawn = JSON.stringify([this.words.code, guest]);
-    if (row.drawn !== drawn) this.draw(row.button, guest);
+    const drawn = JSON.stringify([this.words.code, guest, late]);
+    if (row.drawn !== drawn) this.draw(row.button, guest, late);
     row.drawn = drawn;
     return row;
   }
 
-  private draw(button: HTMLButtonElement, guest: Guest): void {
+  private draw(button: HTMLButtonElement, guest: Guest, late: string): void {
     const { words } = this;
     button.dataset["state"] = stateOf(guest);
     const name = create("span", "guest-who");
-    name.append(createName("bdi", "", guest.customerFirstName ?? words.say("nobody")));
+    const nobody = words.say(guest.walkIn ? "walk_in" : "nobody");
+    name.append(createName("bdi", "", guest.customerFirstName ?? nobody));
     if (guest.phoneEnd) name.append(create("span", "phone-end", words.say("phone", { end: guest.phoneEnd })));
     if (isVip(guest)) name.append(create("i", "tag", words.say("vip")));
-    const label = LABELS[guest.status];
+    if (guest.out) name.append(create("i", "tag", words.say("outside", { count: guest.out })));
+    if (late) name.append(create("i", "tag", late));
+    const label = guest.gone ? `gone.${guest.gone}` : LABELS[guest.status];
     if (label) name.append(create("i", "tag", words.say(label)));
     const party = create("span", "guest-party", `${guest.arrived} / ${guest.guests}`);
     party.dir = "ltr";

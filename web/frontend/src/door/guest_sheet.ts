@@ -1,5 +1,6 @@
-/** A guest's sheet, where staff check in by hand or undo the latest check-in. */
+/** A guest's sheet: check in by hand, count out, free the table, or undo the latest check-in. */
 import { byId, ignoreSecondTaps, runOnce, showText, Stepper } from "./dom";
+import { awaitedBack, insideOf } from "./offline";
 import type { Guest, ScanRequest } from "./types";
 import type { Words } from "./words";
 
@@ -7,14 +8,24 @@ import type { Words } from "./words";
 export interface GuestActions {
   checkIn(request: ScanRequest): Promise<void>;
   undoLatest(guest: Guest, reason: string): Promise<void>;
+  /** Report that the party has left or did not come, or take that back. Shows no verdict. */
+  report(guest: Guest, action: Report): Promise<void>;
+  mayReport(): boolean;
 }
+
+type Report = "left" | "no-show" | "take-back";
+const REPORTS: readonly Report[] = ["left", "no-show", "take-back"];
+
+const UNSEEN = new Set(["confirmed", "pending", "partial"]);
 
 export class GuestSheet {
   private readonly sheet = byId<HTMLDialogElement>("guest-sheet");
   private readonly stepper = new Stepper(byId("guest-stepper"));
+  private readonly leavers = new Stepper(byId("guest-out-stepper"));
   private guest: Guest | null = null;
   private changedAt = 0;
-  private missing = 1; // guests not yet checked in when the sheet opened
+  private missing = 1; // guests who may come in, and by default do, when the sheet opened
+  private awaited = 1;
 
   constructor(
     private readonly words: Words,
@@ -22,6 +33,14 @@ export class GuestSheet {
   ) {
     ignoreSecondTaps(this.sheet, () => this.changedAt);
     byId("guest-go").addEventListener("click", () => void this.act((guest) => this.go(guest)));
+    byId("guest-out-go").addEventListener("click", () => void this.act(
+      (guest) => this.actions.checkIn(
+        { reservationId: guest.id, leaving: true, arrivals: this.leavers.count },
+      ),
+    ));
+    for (const action of REPORTS) {
+      byId(`guest-${action}`).addEventListener("click", () => void this.report(action));
+    }
     byId("guest-undo").addEventListener("click", () => this.askReason());
     byId("guest-reasons").addEventListener("click", (event) => {
       const chosen = (event.target as Element).closest<HTMLElement>("[data-reason]");
@@ -37,8 +56,11 @@ export class GuestSheet {
   }
 
   open(guest: Guest): void {
-    this.missing = Math.max(1, guest.guests - guest.arrived);
-    this.stepper.set(this.missing, this.missing);
+    const [missing, out] = [Math.max(0, guest.guests - guest.arrived), awaitedBack(guest)];
+    this.missing = Math.max(1, missing + out);
+    this.awaited = out || this.missing;
+    this.stepper.set(this.awaited, this.missing);
+    this.leavers.set(1, insideOf(guest));
     this.showReasons(false);
     this.fill(guest);
     if (!this.sheet.open) this.sheet.showModal();
@@ -58,6 +80,8 @@ export class GuestSheet {
       .filter(Boolean).join(" · ");
     byId("guest-facts").textContent = [
       words.say("counter", { arrived: guest.arrived, expected: guest.guests }),
+      guest.gone ? words.say(`gone.${guest.gone}`) : "",
+      guest.out ? words.say("outside", { count: guest.out }) : "",
       guest.slot ?? words.say("whole"), guest.accessCode,
       guest.phoneEnd && words.say("phone", { end: guest.phoneEnd }),
     ].filter(Boolean).join(" · ");
@@ -66,6 +90,28 @@ export class GuestSheet {
     // If another door has undone the check-in, there is nothing left to undo.
     if (isAsked && guest.arrived === 0) this.showReasons(false);
     byId("guest-undo").hidden = guest.arrived === 0 || !byId("guest-reasons").hidden;
+    this.showLeaving(guest);
+  }
+
+  private showLeaving(guest: Guest): void {
+    const [inside, isAsking] = [insideOf(guest), !byId("guest-reasons").hidden];
+    const mayReport = this.actions.mayReport() && !isAsking;
+    if (inside > 0) this.leavers.set(this.leavers.count, inside);
+    byId("guest-out").hidden = inside === 0 || isAsking;
+    byId("guest-left").hidden = !mayReport || guest.arrived === 0 || Boolean(guest.gone);
+    const isAwaited = guest.arrived === 0 && !guest.gone && UNSEEN.has(guest.status);
+    byId("guest-no-show").hidden = !mayReport || !isAwaited;
+    byId("guest-take-back").hidden = !mayReport || !guest.gone;
+    if (!mayReport) return;
+    byId("guest-go").hidden = Boolean(guest.gone);
+    byId("guest-here").hidden = this.missing < 2 || Boolean(guest.gone);
+  }
+
+  /** The sheet stays open and offers to take the report back. */
+  private report(action: Report): Promise<void> {
+    return runOnce(`guest-${action}`, async () => {
+      if (this.guest) await this.actions.report(this.guest, action);
+    });
   }
 
   /** Ask for the reason for an undo if `why` is true. Otherwise, ask how many guests have come. */
@@ -73,11 +119,12 @@ export class GuestSheet {
     this.changedAt = performance.now();
     byId("guest-reasons").hidden = !why;
     byId("guest-go").hidden = why;
+    if (this.guest) this.showLeaving(this.guest);
     byId("guest-here").hidden = why || this.missing < 2; // for one guest there is nothing to choose
   }
 
   private go(guest: Guest): Promise<void> {
-    const arrivals = this.stepper.count < this.missing ? { arrivals: this.stepper.count } : {};
+    const arrivals = this.stepper.count !== this.awaited ? { arrivals: this.stepper.count } : {};
     return this.actions.checkIn({ reservationId: guest.id, ...arrivals });
   }
 

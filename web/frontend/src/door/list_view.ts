@@ -6,10 +6,10 @@ import { GuestRows, holds } from "./guest_rows";
 import { type GuestActions, GuestSheet } from "./guest_sheet";
 import type { DoorState } from "./door_state";
 import type { Guest, Me } from "./types";
-import { minutesOfEvening } from "./venue_time";
+import { clockOf, minutesOfEvening } from "./venue_time";
 import type { Words } from "./words";
 
-type Filter = "all" | "expected" | "arrived";
+type Filter = "all" | "expected" | "arrived" | "late";
 
 const ASK_MS = 200;
 
@@ -49,7 +49,7 @@ export class ListView {
     this.query.value = "";
     this.sheet.showModal();
     this.search();
-    if (this.doorState().hasRole("search")) this.query.focus();
+    this.query.focus();
   }
 
   private choose(filter: Filter): void {
@@ -87,20 +87,30 @@ export class ListView {
   private draw(): void {
     const doorState = this.doorState();
     const everybody = doorState.hasRole("search") ? [...doorState.guests.values()] : [];
+    const late = everybody.filter((guest) => isLate(guest, doorState.now()));
     const kinds = { all: everybody, expected: everybody.filter(isExpected),
-      arrived: everybody.filter((guest) => guest.arrived > 0) };
+      arrived: everybody.filter((guest) => guest.arrived > 0), late };
     for (const button of byId("filters").querySelectorAll<HTMLElement>("[data-filter]")) {
-      const count = kinds[button.dataset["filter"] as Filter].length;
+      const kind = button.dataset["filter"] as Filter;
+      const count = kinds[kind].length;
+      if (kind === "late") button.hidden = count === 0 && this.filter !== "late";
       const place = button.querySelector("b");
       if (place) place.textContent = String(count);
     }
-    const found = kinds[this.filter].filter((guest) => this.fits(guest)).sort(byTime(doorState.me));
-    this.rows.show(found);
+    const order = this.filter === "late" ? byLateness : byTime(doorState.me);
+    const found = kinds[this.filter].filter((guest) => this.fits(guest)).sort(order);
+    this.rows.show(found, (guest) => this.lateText(guest));
     byId("guests").hidden = found.length === 0;
-    const empty = everybody.length ? "list.none" : "list.empty";
-    const why = doorState.hasRole("search") ? empty : "list.role";
+    const why = everybody.length ? "list.none" : "list.empty";
     const isSure = found.length === 0 && this.asking === 0;
     showText(byId("guests-empty"), isSure ? this.refusal || this.words.say(why) : null);
+  }
+
+  /** Return since when an awaited party is late, or "". */
+  private lateText(guest: Guest): string {
+    const { me } = this.doorState();
+    const isShown = me && guest.lateFrom && isLate(guest, this.doorState().now());
+    return isShown ? this.words.say("late.since", { time: clockOf(guest.lateFrom ?? "", me) }) : "";
   }
 
   private fits(guest: Guest): boolean {
@@ -115,6 +125,17 @@ export class ListView {
     const guest = this.doorState().guests.get(id);
     if (guest) this.guestSheet.open(guest);
   }
+}
+
+/** Whether a party that is late by the venue's rule has not come yet. */
+function isLate(guest: Guest, now: number): boolean {
+  const { lateFrom, arrived, gone } = guest;
+  return Boolean(lateFrom) && arrived === 0 && holds(guest) && !gone &&
+    Date.parse(lateFrom ?? "") <= now;
+}
+
+function byLateness(first: Guest, second: Guest): number {
+  return Date.parse(first.lateFrom ?? "") - Date.parse(second.lateFrom ?? "");
 }
 
 function isExpected(guest: Guest): boolean {

@@ -2,6 +2,7 @@
 import { byId, create, showText } from "./dom";
 import { holds } from "./guest_rows";
 import type { DoorState } from "./door_state";
+import { fullness } from "./verdict_view";
 import type { Feedback } from "./feedback";
 import { clockOf } from "./venue_time";
 import type { Words } from "./words";
@@ -82,6 +83,9 @@ export class MenuView {
     byId("arrived").textContent = String(arrived);
     byId("expected").textContent = String(expected);
     byId("counter-said").textContent = words.say("counter", { arrived, expected });
+    this.showInside(doorState, arrived);
+    byId("open-list").hidden = !doorState.hasRole("search");
+    byId("open-walk-in").hidden = !doorState.hasRole("override");
     const { isOnline, pendingScans } = doorState;
     const waiting = pendingScans ? words.say("waiting", { count: pendingScans }) : "";
     const state = words.say(isOnline ? "box.up" : "box.down");
@@ -101,6 +105,17 @@ export class MenuView {
     byId("list-age").textContent = madeAt && me
       ? words.say("list.age", { time: clockOf(madeAt, me) })
       : words.say("list.absent");
+  }
+
+  /** Show how many people are inside, if that is not the number of those who arrived. */
+  private showInside(doorState: DoorState, arrived: number): void {
+    const { words } = this;
+    const { inside, occupancy, me } = doorState;
+    const capacity = me?.venue.capacity ?? null;
+    const isShown = me !== null && (capacity !== null || inside !== arrived);
+    const text = words.say(capacity ? "inside.of" : "inside", { inside, capacity: capacity ?? 0 });
+    showText(byId("inside"), isShown ? text : null);
+    byId("inside").dataset["full"] = fullness(occupancy);
   }
 
   /** Return a message about a problem other than an unreachable box, or "" if there is none. */

@@ -8,7 +8,7 @@ import {
   classify, decodePasses, isLookalike, type Read, type ReadPass, resemblesPass, VERSIONS,
 } from "./guest_pass";
 import { passIsSigned } from "./signature";
-import type { Colour, Guest, Me, Queued, Scan, Snapshot, Verdict } from "./types";
+import type { Colour, Guest, Me, Presence, Queued, Scan, Snapshot, Verdict } from "./types";
 import { isTooEarly, tonight } from "./venue_time";
 
 const OLDEST_MS = 12 * 3600_000;
@@ -22,15 +22,12 @@ export const UNLISTED = "pass:";
 const NAME = /^\p{L}{2,}(?:[\s.-]+\p{L}+)*$/u;
 const NAME_MAX = 80;
 
-/**
- * The data for offline decisions. `arrived` maps reservation ids to the number of guests checked
- * in.
- */
+/** The data for offline decisions. `presence` maps reservation ids to counts after the snapshot. */
 export interface OfflineData {
   me: Me;
   environment: string;
   snapshot: Snapshot | null;
-  arrived: ReadonlyMap<string, number>;
+  presence: ReadonlyMap<string, Presence>;
   now: number;
 }
 
@@ -42,11 +39,10 @@ export interface Listed extends Guest {
 }
 
 const COLOURS: Readonly<Record<string, Colour>> = {
-  checked_in: "green", party_added: "green",
+  checked_in: "green", party_added: "green", came_back: "green", walk_in: "green", went_out: "green",
   already_checked_in: "amber", party_full: "amber", not_yet: "amber", too_late: "amber",
-  not_confirmed: "amber", payment_due: "amber", ambiguous: "amber", unlisted: "amber",
-  old_list: "amber", needs_box: "amber",
-  revoked: "amber",
+  not_confirmed: "amber", payment_due: "amber", ambiguous: "amber", not_inside: "amber",
+  unlisted: "amber", old_list: "amber", needs_box: "amber", revoked: "amber",
   cancelled: "red", declined: "red", wrong_venue: "red", test_code: "red", bad_signature: "red",
   unknown_code: "red",
 };
@@ -61,7 +57,7 @@ const HOLDS_NOTHING = new Set(["cancelled", "declined"]);
 
 /** Return the guests in the snapshot, with current arrival counts. */
 export function listGuests(data: OfflineData): Listed[] {
-  const { snapshot, arrived } = data;
+  const { snapshot, presence } = data;
   return (snapshot?.passes ?? []).map((pass) => ({
     id: pass.reservationId,
     accessCode: pass.accessCode,
@@ -72,7 +68,11 @@ export function listGuests(data: OfflineData): Listed[] {
     date: snapshot?.evening ?? "",
     slot: pass.slot,
     guests: pass.guests,
-    arrived: arrived.get(pass.reservationId) ?? pass.arrived,
+    arrived: pass.arrived,
+    out: pass.out ?? 0,
+    wentOutAt: pass.wentOutAt ?? null,
+    ...presence.get(pass.reservationId),
+    lateFrom: pass.lateFrom ?? null,
     notes: null,
     status: pass.state,
     passId: pass.passId,
@@ -83,6 +83,7 @@ export function listGuests(data: OfflineData): Listed[] {
 
 /** Decide a scan without storing anything. The caller must store the admission. */
 export async function decideOffline(scan: Scan, data: OfflineData): Promise<Verdict> {
+  if (scan.walkIn) return countWithoutTable(scan, data);
   if (scan.reservationId !== undefined) {
     const guest = listGuests(data).find((guest) => guest.id === scan.reservationId);
     if (!guest) return makeVerdict(scan, data, "needs_box", null);
@@ -163,16 +164,49 @@ function findByName(guests: readonly Listed[], text: string): Listed[] {
   });
 }
 
+/** How many of the party are inside. */
+export function insideOf(guest: Guest): number {
+  return Math.max(0, guest.arrived - (guest.out ?? 0));
+}
+
+/** How many of the party are out and may come back: nobody, once its table was freed. */
+export function awaitedBack(guest: Guest): number {
+  return guest.status === "completed" ? 0 : Math.min(guest.out ?? 0, guest.arrived);
+}
+
+function countWithoutTable(scan: Scan, data: OfflineData): Verdict {
+  const people = scan.arrivals ?? 1;
+  if (scan.leaving) {
+    return { ...makeVerdict(scan, data, "went_out", null), moved: -people };
+  }
+  return { ...makeVerdict(scan, data, "walk_in", null), admitted: people };
+}
+
+function exitVerdict(scan: Scan, data: OfflineData, guest: Guest): Verdict {
+  const inside = insideOf(guest);
+  const people = scan.arrivals ?? inside;
+  if (people < 1 || people > inside) return makeVerdict(scan, data, "not_inside", guest);
+  const wentOutAt = new Date(data.now).toISOString();
+  const seen = { ...guest, out: (guest.out ?? 0) + people, wentOutAt };
+  return { ...makeVerdict(scan, data, "went_out", seen), moved: -people };
+}
+
 function guestVerdict(scan: Scan, data: OfflineData, guest: Guest, found: string): Verdict {
+  if (scan.leaving) return exitVerdict(scan, data, guest);
   const missing = Math.max(0, guest.guests - guest.arrived);
   const overrode = scan.override && OVERRIDABLE.has(found) ? found : undefined;
   if (COLOURS[found] !== "green" && overrode === undefined) {
     return makeVerdict(scan, data, found, guest);
   }
-  const admitted = scan.arrivals ?? Math.max(missing, overrode === undefined ? missing : 1);
-  const result = guest.arrived > 0 ? "party_added" : "checked_in";
-  const seen = { ...guest, arrived: guest.arrived + admitted };
-  const verdict = { ...makeVerdict(scan, data, result, seen), admitted };
+  const all = overrode === undefined ? awaitedBack(guest) || missing : Math.max(missing, 1);
+  const entered = scan.arrivals ?? all;
+  const out = guest.out ?? 0;
+  const moved = Math.min(entered, out, guest.arrived); // those who are out come back first
+  const admitted = entered - moved;
+  const first = guest.arrived > 0 ? "party_added" : "checked_in";
+  const seen = { ...guest, arrived: guest.arrived + admitted, out: out - moved };
+  const result = admitted > 0 ? first : "came_back";
+  const verdict = { ...makeVerdict(scan, data, result, seen), admitted, moved };
   return overrode === undefined ? verdict : { ...verdict, overrode };
 }
 
@@ -186,10 +220,12 @@ function resultFor(scan: Scan, data: OfflineData, guest: Listed, read: ReadPass 
   }
   const unsettled = UNSETTLED[guest.status];
   if (unsettled) return unsettled;
-  const missing = guest.guests - guest.arrived;
-  if (missing <= 0) return "already_checked_in";
-  if ((scan.arrivals ?? 0) > missing) return "party_full";
+  const missing = Math.max(0, guest.guests - guest.arrived);
+  const out = awaitedBack(guest);
+  if (missing + out === 0) return "already_checked_in";
+  if ((scan.arrivals ?? 0) > missing + out) return "party_full";
   if (!isFresh(data)) return "old_list";
+  if (out > 0 && (scan.arrivals ?? 0) <= out) return "came_back";
   return guest.arrived > 0 ? "party_added" : "checked_in";
 }
 
@@ -206,8 +242,8 @@ function decideUnlisted(scan: Scan, data: OfflineData, read: ReadPass): Verdict 
   const id = `${UNLISTED}${read.passId}`;
   const guest: Guest = {
     id, accessCode: null, customerFirstName: null, table: { name: "" }, date: read.evening,
-    slot: read.slot, guests: read.guests, arrived: data.arrived.get(id) ?? 0, notes: null,
-    status: "confirmed",
+    slot: read.slot, guests: read.guests, arrived: 0, notes: null, status: "confirmed",
+    ...data.presence.get(id),
   };
   const found = guest.arrived < guest.guests ? "unlisted" : "already_checked_in";
   return guestVerdict(scan, data, guest, found);
@@ -240,6 +276,7 @@ function makeVerdict(scan: Scan, data: OfflineData, result: string, guest: Guest
     say: null,
     overridable: mayOverride && guest !== null && OVERRIDABLE.has(result),
     admitted: 0,
+    moved: 0,
     reservation: guest,
     firstCheckIn: null,
     offline: true,
@@ -250,15 +287,17 @@ function makeVerdict(scan: Scan, data: OfflineData, result: string, guest: Guest
  * Return the queue entry for an offline decision. If a typed code admitted guests, the entry also
  * contains the reservation's id, because the box may match the code to another reservation. A pass
  * is sent without this id, so that the box can check whether the pass was replaced. After an
- * override, the entry contains the number of guests admitted, because the box cannot infer it.
+ * override, an exit or a re-entry, the entry contains the number of guests, because the box cannot
+ * infer it.
  */
 export function queueEntry(scan: Scan, verdict: Verdict, reached: boolean): Queued {
-  const { admitted } = verdict;
+  const { admitted, moved } = verdict;
   const shown = verdict.overrode ?? verdict.result; // after an override, the overridden result
   const guestId = verdict.reservation?.id ?? null;
-  const queued: Queued = { ...scan, shown, guestId, admitted, reached };
-  if (admitted <= 0 || guestId === null) return queued;
-  if (scan.override) queued.arrivals = admitted;
+  const queued: Queued = { ...scan, shown, guestId, admitted, moved, reached };
+  const people = Math.abs(admitted + moved);
+  if (people === 0 || guestId === null) return queued;
+  if (scan.override || moved !== 0) queued.arrivals = people;
   if (scan.code !== undefined && classify(scan.code).kind !== "pass") queued.reservationId = guestId;
   return queued;
 }
@@ -266,5 +305,5 @@ export function queueEntry(scan: Scan, verdict: Verdict, reached: boolean): Queu
 /** Return the queue entry for an undone scan. The box only logs it and admits nobody. */
 export function undoneEntry(queued: Queued, reason: string): Queued {
   const { override: _override, arrivals: _arrivals, ...scan } = queued;
-  return { ...scan, shown: "undone", admitted: 0, reason };
+  return { ...scan, shown: "undone", admitted: 0, moved: 0, reason };
 }

@@ -5,7 +5,9 @@
  */
 import { type DBSchema, deleteDB, type IDBPDatabase, type IDBPTransaction, openDB } from "idb";
 import { undoneEntry } from "./offline";
-import type { UnansweredScan, Me, Queued, SignedSnapshot, StoredConflict } from "./types";
+import type {
+  UnansweredScan, Me, Presence, Queued, SignedSnapshot, StoredConflict,
+} from "./types";
 
 interface StoredValues {
   me: Me;
@@ -19,14 +21,14 @@ interface StoredValues {
 
 interface Door extends DBSchema {
   kept: { key: string; value: StoredValues[keyof StoredValues] };
-  arrived: { key: string; value: number };
+  arrived: { key: string; value: Presence };
   queue: { key: string; value: Queued };
   conflicts: { key: string; value: StoredConflict };
 }
 
 interface StoredEvening {
   snapshot: SignedSnapshot | null;
-  arrived: Map<string, number>;
+  presence: Map<string, Presence>;
 }
 
 type Store = "kept" | "arrived" | "queue" | "conflicts";
@@ -69,15 +71,15 @@ export class Storage {
     });
     if (!found) return null;
     const [snapshot, keys, values] = found;
-    const arrived = new Map(keys.map((key, n) => [key, values[n] ?? 0]));
-    for (const [id, count] of this.fallback.arrived) arrived.set(id, count);
-    return { snapshot: (snapshot as SignedSnapshot | undefined) ?? null, arrived };
+    const stored = values.map((count, n): [string, Presence] => [keys[n] ?? "", count]);
+    const presence = new Map([...stored, ...this.fallback.arrived]);
+    return { snapshot: (snapshot as SignedSnapshot | undefined) ?? null, presence };
   }
 
-  async setArrived(guestId: string, arrived: number): Promise<void> {
+  async setPresence(guestId: string, presence: Presence): Promise<void> {
     await this.write(
-      async (tx) => void (await tx.objectStore("arrived").put(arrived, guestId)),
-      () => void this.fallback.arrived.set(guestId, arrived),
+      async (tx) => void (await tx.objectStore("arrived").put(presence, guestId)),
+      () => void this.fallback.arrived.set(guestId, presence),
     );
   }
 
@@ -87,8 +89,8 @@ export class Storage {
    * requested. Returns the kept counts, or null if they could not be stored.
    */
   replaceSnapshot(
-    snapshot: SignedSnapshot, recentCounts: ReadonlyMap<string, number>,
-  ): Promise<Map<string, number> | null> {
+    snapshot: SignedSnapshot, recentCounts: ReadonlyMap<string, Presence>,
+  ): Promise<Map<string, Presence> | null> {
     return this.write(async (tx) => {
       const [counts, kept] = [tx.objectStore("arrived"), tx.objectStore("kept")];
       const still = new Map(recentCounts);
@@ -104,13 +106,13 @@ export class Storage {
     }, () => null);
   }
 
-  /** Store a scan and its arrival count in one transaction, flushed to disk. */
-  enqueue(scan: Queued, arrived: number | null): Promise<void> {
+  /** Store a scan and its party's counts in one transaction, flushed to disk. */
+  enqueue(scan: Queued, presence: Presence | null): Promise<void> {
     return this.write(async (tx) => {
       await tx.objectStore("queue").put(scan);
-      if (scan.guestId === null || arrived === null) return;
-      await tx.objectStore("arrived").put(arrived, scan.guestId);
-    }, () => this.fallback.put(scan, arrived), true);
+      if (scan.guestId === null || presence === null) return;
+      await tx.objectStore("arrived").put(presence, scan.guestId);
+    }, () => this.fallback.put(scan, presence), true);
   }
 
   /** Return the queued scans, oldest first. */
@@ -149,19 +151,21 @@ export class Storage {
   }
 
   /**
-   * Mark a queued scan as undone and set the party's count to `arrived`. Returns false if the scan
-   * is no longer queued. An undone scan is still sent, for the door log.
+   * Mark a queued scan as undone and set the party's counts, if any. Returns false if the scan is
+   * no longer queued. An undone scan is still sent, for the door log.
    */
-  undo(queued: Queued, arrived: number, reason: string): Promise<boolean> {
+  undo(queued: Queued, presence: Presence | null, reason: string): Promise<boolean> {
     return this.write(async (tx) => {
       const store = tx.objectStore("queue");
       const now = await store.get(queued.scanId);
       if (!now) return false;
       await store.put(now.reached ? { ...now, undone: true, reason } : undoneEntry(now, reason));
-      if (now.guestId !== null) await tx.objectStore("arrived").put(arrived, now.guestId);
+      if (now.guestId !== null && presence) {
+        await tx.objectStore("arrived").put(presence, now.guestId);
+      }
       return true;
     }, () => {
-      this.fallback.put({ ...queued, reached: true, undone: true, reason }, arrived);
+      this.fallback.put({ ...queued, reached: true, undone: true, reason }, presence);
       return true;
     }, true);
   }
@@ -188,10 +192,10 @@ export class Storage {
     }, () => this.fallback.addConflict(conflict));
   }
 
-  async dismissConflict(id: string): Promise<void> {
+  async dismissConflict(id: string, corrected: boolean): Promise<void> {
     const known = (await this.conflicts()).find((conflict) => conflict.id === id);
     if (!known) return;
-    const read = { ...known, dismissed: true };
+    const read = { ...known, dismissed: true, corrected };
     await this.write(
       async (tx) => void (await tx.objectStore("conflicts").put(read)),
       () => void this.fallback.conflicts.set(id, read),
@@ -311,13 +315,13 @@ function abortAndThrow(tx: Writing, error: unknown): never {
 class MemoryFallback {
   constructor(
     readonly queue = new Map<string, Queued>(),
-    readonly arrived = new Map<string, number>(),
+    readonly arrived = new Map<string, Presence>(),
     readonly conflicts = new Map<string, StoredConflict>(),
   ) {}
 
-  put(scan: Queued, arrived: number | null): Queued {
+  put(scan: Queued, presence: Presence | null): Queued {
     this.queue.set(scan.scanId, scan);
-    if (scan.guestId !== null && arrived !== null) this.arrived.set(scan.guestId, arrived);
+    if (scan.guestId !== null && presence !== null) this.arrived.set(scan.guestId, presence);
     return scan;
   }
 

@@ -26,6 +26,21 @@ export interface Guest {
   status: string;
   vip?: boolean;
   checkedInAt?: string | null;
+  /** How many of those who arrived are out now. */
+  out?: number;
+  wentOutAt?: string | null;
+  /** From when the party is late, if it does not come before. */
+  lateFrom?: string | null;
+  /** Why the table was freed. */
+  gone?: "left" | "no_show" | null;
+  walkIn?: boolean;
+}
+
+/** How many of a party have arrived, and how many of these are out. */
+export interface Presence {
+  arrived: number;
+  out: number;
+  wentOutAt: string | null;
 }
 
 export interface FirstCheckIn {
@@ -42,14 +57,23 @@ export interface Verdict {
   say: { staff: string; guest: string } | null;
   overridable: boolean;
   admitted: number;
+  /** People who came back in. Negative if people went out. */
+  moved: number;
   reservation: Guest | null;
   firstCheckIn: FirstCheckIn | null;
   candidates?: Guest[];
   overrode?: string;
+  /** How full the house is, if it is nearly full. */
+  occupancy?: Occupancy | null;
   offline?: boolean;
   /** True if the admission could not be stored and will be lost when the page closes. */
   unsaved?: boolean;
   conflict?: Conflict | null;
+}
+
+export interface Occupancy {
+  inside: number;
+  capacity: number;
 }
 
 /**
@@ -78,6 +102,8 @@ export interface StoredConflict extends Conflict {
   guest: Guest | null;
   /** True if staff have dismissed the conflict. It stays stored, so that it is not shown again. */
   dismissed?: boolean;
+  /** True if staff want the number of those who arrived lowered to those booked. */
+  corrected?: boolean;
 }
 
 export interface Admission {
@@ -94,6 +120,11 @@ export interface Scan {
   at: string;
   arrivals?: number;
   override?: { reason: string };
+  /** True for people who go out. */
+  leaving?: boolean;
+  /** True for people without a reservation. With a `tableId`, the box books this table for them. */
+  walkIn?: boolean;
+  tableId?: string;
 }
 
 /** A scan before it has an id and a time. */
@@ -117,6 +148,7 @@ export interface Queued extends Scan {
   shown: string;
   guestId: string | null;
   admitted: number;
+  moved: number;
   reached: boolean;
   undone?: boolean;
   /** The reason for the undo. */
@@ -131,7 +163,8 @@ export interface PublicKey {
 /** The terminal, its venue and the signing keys (`GET /me`). */
 export interface Me {
   terminal: { id: string; name: string; role: Role; language: string };
-  venue: { id: string; name: string; tag: string; timeZone: string; eveningEndsAt: string };
+  venue: { id: string; name: string; tag: string; timeZone: string; eveningEndsAt: string;
+    capacity: number | null };
   evening: string;
   boxTime: string;
   utcOffsetMinutes: number;
@@ -141,6 +174,17 @@ export interface Me {
 export interface Totals {
   expected: { people: number; reservations: number };
   arrived: { people: number; reservations: number };
+  inside: { people: number; reservations: number };
+  /** How many of those inside are walk-ins without a table. */
+  withoutTable: number;
+}
+
+/** A free table for walk-ins. */
+export interface FreeTable {
+  id: string;
+  name: string;
+  number: string;
+  capacityMax: number;
 }
 
 export interface SnapshotPass {
@@ -157,6 +201,9 @@ export interface SnapshotPass {
   tableNumber?: string;
   slot: string | null;
   accessCode: string | null;
+  out?: number;
+  wentOutAt?: string;
+  lateFrom?: string;
   /** Present if access codes were replaced. */
   replacedCodes?: string[];
   /** Present if a guest of the party is checked in. */
@@ -173,6 +220,7 @@ export interface Snapshot {
   timeZone: string;
   slots: { start: string; end: string }[];
   passes: SnapshotPass[];
+  withoutTable?: number;
 }
 
 export interface SignedSnapshot {

@@ -1,7 +1,8 @@
 /** The full-screen verdict with its colour, shape, word, table, party and one sentence. */
 import { byId, create, createName, ignoreSecondTaps, showText, Stepper } from "./dom";
 import { isVip } from "./guest_rows";
-import type { Guest, Me, ScanRequest, Verdict } from "./types";
+import { insideOf } from "./offline";
+import type { Guest, Me, Occupancy, ScanRequest, Verdict } from "./types";
 import { clockOf, startDate } from "./venue_time";
 import type { Words } from "./words";
 
@@ -43,6 +44,8 @@ export class VerdictView {
   private countTimer = 0;
   private count: number | null = null; // the number chosen on the stepper but not applied yet
   private acting: Verdict | null = null;
+  private lastRefusal = "";
+  private times = 1; // how often the same refusal was decided in a row
 
   constructor(
     private readonly words: Words,
@@ -117,6 +120,8 @@ export class VerdictView {
     this.setActing(null);
     const { words } = this;
     const guest = verdict.reservation;
+    this.countRefusal(verdict, request);
+    this.dialog.dataset["full"] = fullness(verdict.occupancy);
     this.dialog.dataset["colour"] = verdict.colour;
     this.dialog.dataset["result"] = verdict.result;
     byId("shape").firstElementChild?.setAttribute("href", `#shape-${verdict.colour}`);
@@ -144,6 +149,19 @@ export class VerdictView {
       this.checkFree();
     }, SEEN_MS);
     this.startAutoClose();
+  }
+
+  /** Make it visible that the same refusal comes again: its number, and a flash. */
+  private countRefusal(verdict: Verdict, request: ScanRequest): void {
+    const isRefusal = verdict.colour === "amber" || verdict.colour === "red";
+    const whom = verdict.reservation?.id ?? request.code;
+    const refusal = isRefusal ? `${verdict.result} ${whom}` : "";
+    this.times = refusal && refusal === this.lastRefusal ? this.times + 1 : 1;
+    this.lastRefusal = refusal;
+    const place = byId("verdict-times");
+    showText(place, this.times > 1 ? `×${this.times}` : null);
+    place.getAnimations().forEach((animation) => animation.cancel());
+    if (this.times > 1) place.animate([{ scale: 1.8 }, { scale: 1 }], { duration: 400 });
   }
 
   /** Close a green verdict after a delay, counted from the last touch. */
@@ -175,8 +193,7 @@ export class VerdictView {
     facts.append(party);
     const name = guest.customerFirstName;
     if (name) facts.append(createName("bdi", "first-name", name));
-    const { phoneEnd: end } = guest;
-    if (end) facts.append(create("span", "phone-end", this.words.say("phone", { end })));
+    if (guest.out) facts.append(create("span", "out", this.words.say("outside", { count: guest.out })));
     if (guest.slot) facts.append(create("span", "slot", guest.slot));
   }
 
@@ -206,16 +223,20 @@ export class VerdictView {
    */
   private pickOf(guest: Guest): ScanRequest {
     const mayPick = this.me()?.terminal.role !== "scan" || !guest.accessCode;
-    return mayPick ? { reservationId: guest.id } : { code: guest.accessCode ?? "" };
+    const picked = mayPick ? { reservationId: guest.id } : { code: guest.accessCode ?? "" };
+    return this.shown?.request.leaving ? { ...picked, leaving: true } : picked;
   }
 
   private showUndo(verdict: Verdict): void {
     clearInterval(this.undoTicker);
-    const canUndo = verdict.admitted > 0;
+    const people = Math.abs(verdict.admitted + verdict.moved);
+    const canUndo = people > 0 && verdict.colour === "green";
     byId("undo").hidden = !canUndo;
-    byId("fewer-here").hidden = !canUndo || verdict.admitted < 2;
+    byId("fewer-here").hidden = !canUndo || people < 2;
     if (!canUndo) return;
-    this.stepper.set(verdict.admitted, verdict.admitted);
+    const how = verdict.moved < 0 ? "leaving" : "here";
+    byId("fewer-here").querySelector(".stepper-word")?.replaceChildren(this.words.say(how));
+    this.stepper.set(people, people);
     const tick = () => {
       const left = Math.ceil((UNDO_MS - (performance.now() - (this.shown?.at ?? 0))) / 1000);
       byId("undo-left").textContent = String(left);
@@ -318,7 +339,9 @@ function sentenceOf(verdict: Verdict, words: Words, me: Me | null): string {
     arrived: guest?.arrived ?? 0,
     guests: guest?.guests ?? 0,
     admitted: words.guests(Math.abs(verdict.admitted)),
-    party: words.guests(Math.abs(verdict.admitted)),
+    party: words.guests(Math.abs(verdict.admitted + verdict.moved)),
+    inside: guest ? insideOf(guest) : 0,
+    out: guest?.wentOutAt && me ? clockOf(guest.wentOutAt, me) : "",
     date: guest && me ? words.day(startDate(guest, me)) : "",
     slot: guest?.slot ?? words.say("whole"),
     time: first && me ? clockOf(first.at, me) : "",
@@ -333,7 +356,17 @@ function sentenceOf(verdict: Verdict, words: Words, me: Me | null): string {
   if ((result === "not_yet" || result === "too_late") && !guest) {
     return words.say("say.another_evening");
   }
-  return words.say(`say.${result}`, values);
+  const key = result === "went_out" && !guest ? "say.out_uncoded" : `say.${result}`;
+  const full = verdict.occupancy && words.say(`say.${fullness(verdict.occupancy)}`, {
+    ...verdict.occupancy,
+  });
+  return [words.say(key, values), full].filter(Boolean).join(" ");
+}
+
+/** Return how full the house is: `near`, `full`, or "" if it is not nearly full. */
+export function fullness(occupancy: Occupancy | null | undefined): string {
+  if (!occupancy) return "";
+  return occupancy.inside < occupancy.capacity ? "near" : "full";
 }
 
 /** Use no-break spaces before French punctuation. */

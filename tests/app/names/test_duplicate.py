@@ -9,8 +9,8 @@ from appliance.core import network
 from appliance.core.errors import OperatorError
 from appliance.core.network import is_beside
 from appliance.core.tokens import Keyring
-from web import duplicate
-from web.duplicate import refuse_duplicate
+from web import mdns
+from web.mdns import refuse_duplicate
 
 ANYWHERE = "0.0.0.0"  # noqa: S104 - nothing listens
 
@@ -25,7 +25,7 @@ def found(monkeypatch):
             raise urls[0]
         return urls
 
-    monkeypatch.setattr(duplicate, "_look_up", look_up)
+    monkeypatch.setattr(mdns, "_look_up", look_up)
     return urls
 
 
