@@ -26,7 +26,6 @@ from appliance.reservations.holds import (
     Place,
     check_place,
     free_tables,
-    get_seat,
     hold_tables,
 )
 from appliance.reservations.model import (
@@ -269,7 +268,8 @@ def change_reservation(
             tx, reservation, place, by_staff=by_staff, over_capacity=over_capacity, actor=actor
         )
     elif "guests" in changed and not over_capacity:
-        check_seats(get_seat(tx, reservation), place.guests, "guests")
+        tables = [get_table(tx, id_) for id_ in reservation.table_ids]
+        check_seats(tables, place.guests, "guests")
     if not (changed or moved):
         return Changed(reservation)
     update_reservation(tx, reservation_id, **changed, **moved)
