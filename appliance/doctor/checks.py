@@ -98,8 +98,8 @@ def time_zones(context: CheckContext) -> Check:
         if is_current
         else Check.fail(
             "The time zone rules %(which)s do not know Morocco's time since September 2026.",
-            "Install a recent version of venuebox, or put a recent tzdata package into the folder "
-            "tz of the data directory and restart the box.",
+            "Install a recent version of venuebox, or update the package tzdata of the machine and "
+            "restart the box.",
             which=which,
         )
     )
