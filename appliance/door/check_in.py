@@ -121,7 +121,7 @@ def decide(tx: Transaction, terminal: Terminal, scan: Scan) -> Decided:
     reservation = found[0]
     if scan.leaving:
         first = _first_check_in(tx, terminal, scan, reservation, zone, None)
-        return Decided(_judge_exit(scan, reservation, first), found)
+        return Decided(_judge_exit(scan, reservation, first, at), found)
     starts_at = minute_of(date.fromisoformat(reservation.date), reservation.starts, zone)
     result = judge(
         reservation,
@@ -155,7 +155,9 @@ def _count_without_table(scan: Scan) -> Verdict:
     return Verdict("went_out", moved=-people) if scan.leaving else Verdict("walk_in", None, people)
 
 
-def _judge_exit(scan: Scan, reservation: Reservation, first: FirstCheckIn | None) -> Verdict:
+def _judge_exit(
+    scan: Scan, reservation: Reservation, first: FirstCheckIn | None, at: int
+) -> Verdict:
     """Return the verdict on people of a party who go out.
 
     An offline exit is counted in full: the door where they came in may not have synchronised yet.
@@ -165,7 +167,8 @@ def _judge_exit(scan: Scan, reservation: Reservation, first: FirstCheckIn | None
     has_left = scan.was_let_in or (scan.shown is None and result == "went_out")
     if not has_left:
         people, result = 0, _result_without_entry(scan, result)
-    seen = see(reservation, out=reservation.people_out + people)
+    out = reservation.people_out + people
+    seen = see(reservation, out=out, out_at=at if people else None)
     return Verdict(result, seen, first_check_in=first, moved=-people)
 
 
@@ -259,9 +262,8 @@ def keep_scan(tx: Transaction, terminal: Terminal, scan: Scan, verdict: Verdict)
         first = verdict.result == "checked_in"
         at = tx.now if scan.happened_at is None else scan.happened_at
         changes = {"checked_in_at": at} if first else {}
-        if verdict.moved < 0:
-            changes["went_out_at"] = at
-        update_reservation(tx, seen.id, arrived=seen.arrived, people_out=seen.out, **changes)
+        counts = {"arrived": seen.arrived, "people_out": seen.out, "went_out_at": seen.out_at}
+        update_reservation(tx, seen.id, **counts, **changes)
         actor = f"staff:{scan.staff.id}" if scan.staff else f"terminal:{terminal.id}"
         people = abs(verdict.admitted + verdict.moved)
         add_history(tx, seen.id, verdict.result, actor, people=people)

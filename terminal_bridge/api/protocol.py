@@ -458,7 +458,7 @@ def _seen(
         "guests": seen.guests,
         "arrived": seen.arrived,
         "out": seen.out,
-        "wentOutAt": optional_instant(now.went_out_at) if now else None,
+        "wentOutAt": optional_instant(seen.out_at),
         "notes": now.notes if now else None,
         "vip": bool(now and now.vip),
         "status": seen.status,
