@@ -48,7 +48,6 @@ ENSUREPIP = $(PYTHON) -c 'import ensurepip' 2>/dev/null
 
 # What some tests need of this machine.
 OWN_DISK    := { unshare -rm mount -t tmpfs tmpfs /mnt || unshare -m mount -t tmpfs tmpfs /mnt; }
-OWN_NETWORK := unshare -rn true
 
 # The tests among the checks. `make check test` runs them once.
 CHECKED := tests/test_architecture.py tests/test_docs.py tests/promises/attacks/test_no_secrets.py
@@ -133,7 +132,6 @@ rest: setup
 	test -d /usr/lib/postgresql || { without="$$without --ignore-glob=tests/promises/test_mirror*.py"; \
 		said="$$said\nleft out: tests/promises/test_mirror*.py, because there is no postgresql here"; }; \
 	$(OWN_DISK) 2>/dev/null || said="$$said\nleft out: the tests that fill a small volume (tests/promises), because this user may not mount one here"; \
-	$(OWN_NETWORK) 2>/dev/null || said="$$said\nleft out: a link that comes up (tests/journeys/test_network_comes_late.py), because this user may have no network of its own here"; \
 	command -v systemd-analyze >/dev/null || said="$$said\nleft out: what systemd itself says of the unit, because there is no systemd-analyze here"; \
 	$(TEST) -n $$(($(CORES) + 2)) --ignore=tests/promises/attacks/test_no_secrets.py -m "($(REST)) and not smoke and not soak" $$without $(PYTEST_ARGS); status=$$?; \
 	printf '%b\n' "$$said"; \

@@ -1,11 +1,9 @@
 """Time: the machine's clock, what the box believes of it, timers, and time zones."""
 
 import asyncio
-import contextlib
 import ctypes
 import time
-import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -180,8 +178,8 @@ def optional_instant(milliseconds: int | None) -> str | None:
 class ZoneDatabase:
     """A tz database: its version, and the directory with its files.
 
-    `origin` is "packaged" (the tzdata package), "system" or "own" (files that the owner has
-    installed). If `root` is None, the files are read from the tzdata package.
+    `origin` is "packaged" (the tzdata package) or "system". If `root` is None, the files are read
+    from the tzdata package.
     """
 
     version: str
@@ -203,30 +201,18 @@ class ZoneDatabase:
         return self._zones[name]
 
 
-def newest_zone_database(own_root: Path | None = None) -> ZoneDatabase:
-    """Return the newest tz database: the packaged one, the system's or the owner's.
+def newest_zone_database() -> ZoneDatabase:
+    """Return the newer tz database: the packaged one or the system's.
 
-    `own_root` is `tz/` in the data directory: a zoneinfo folder or a tzdata wheel there updates
-    the time zones without a new release of venuebox. By default, Python would use the system's
-    database, which on many machines still has Morocco at UTC+01.
+    By default, Python would use the system's database, which on many machines still has Morocco at
+    UTC+01.
     """
     import tzdata  # type: ignore[import-untyped]  # noqa: PLC0415 - used only for its version
 
-    found = [ZoneDatabase(tzdata.IANA_VERSION, "packaged", None)]
-    found.append(ZoneDatabase(_version_of(_SYSTEM_ZONES), "system", _SYSTEM_ZONES))
-    found += [ZoneDatabase(_version_of(root), "own", root) for root in _own_roots(own_root)]
+    packaged = ZoneDatabase(tzdata.IANA_VERSION, "packaged", None)
+    system = ZoneDatabase(_version_of(_SYSTEM_ZONES), "system", _SYSTEM_ZONES)
     # If versions are equal, `max` returns the first.
-    return max(found, key=lambda database: database.version)
-
-
-def _own_roots(folder: Path | None) -> Iterator[Traversable]:
-    if folder is None or not folder.is_dir():
-        return
-    yield folder
-    yield folder / "zoneinfo"
-    for file in sorted((*folder.glob("*.whl"), *folder.glob("*.zip"))):
-        with contextlib.suppress(OSError, zipfile.BadZipFile):
-            yield zipfile.Path(file, "tzdata/zoneinfo/")
+    return max(packaged, system, key=lambda database: database.version)
 
 
 def _version_of(root: Traversable) -> str:

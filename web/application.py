@@ -43,7 +43,7 @@ from web.guest.responses import make_guest_limits
 from web.listeners import renewal
 from web.live_stream import stream_changes
 from web.middleware import SECURE, Services, add_checks, in_environment, with_key
-from web.monitoring import EXAMINER, OUTSIDE, Examiner, Health, Metrics, ProxyWatch
+from web.monitoring import EXAMINER, OUTSIDE, Examiner, Health, Metrics
 from web.portal.box import BACKING_UP, SAVING, BackingUp
 from web.portal.cookies import BOX
 from web.portal.guard import PASSWORDS, Passwords, guarded
@@ -84,7 +84,6 @@ def build_application(
     app[PRINCIPALS] = {}
     tls_port = box.settings.server.tls_port if certificates else 0
     add_checks(app, box, tls_port, error_page)
-    ProxyWatch(box).attach(app)
     app[PAIRING_TRIES] = pairing_tries(box.clock)
     app[SEARCH_PHONES] = RateLimit(box.clock, _PHONES_PER_MINUTE)
     app[CERTIFICATES] = certificates

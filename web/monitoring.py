@@ -1,41 +1,34 @@
-"""`GET /health`, `GET /metrics`, and observations of misconfigured reverse proxies.
+"""`GET /health` and `GET /metrics`, and the checks of `venuebox doctor` in the running box.
 
 `/health` is for watchdogs, proxies and `venuebox doctor`. It returns no version, path or count
 (docs/security.md, S29).
 """
 
 import asyncio
-import json
 import logging
 import shutil
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hmac import compare_digest
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from aiohttp import web
 
 from appliance.backup.catalogue import read_record
 from appliance.box import Box, find_heartbeat, write_heartbeat
 from appliance.core.errors import NotFound, OperatorError, Unavailable
-from appliance.core.network import is_public
 from appliance.core.settings import Settings, read_settings
 from appliance.database.connection import Reader
 from appliance.doctor.check import (
-    NGINX,
-    PROXY_SILENT,
-    PROXY_UNKNOWN,
     Check,
     CheckContext,
     Machine,
-    observe,
 )
 from appliance.doctor.outside import OutsideWatch
 from appliance.environment import Environment
-from appliance.http.request import address_of, answer, is_loopback, is_trusted, networks_of
+from appliance.http.request import answer
 from appliance.scheduler import Job
-from web.middleware import REQUESTS, SECURE, requested_name
+from web.middleware import REQUESTS, SECURE
 from web.portal.guard import find_living_session
 
 _DEADLINE_SECONDS = 2.0
@@ -311,84 +304,3 @@ def collect(
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
-
-
-_FORWARDED_HEADERS = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Real-IP")
-_ADDRESSES_MAX = 5
-_MINUTE = 60.0
-
-
-class ProxyWatch:
-    """Detects misconfigured proxies. Writes at most once per minute for each address.
-
-    A proxy is misconfigured if it is not listed in `server.trusted_proxies`, or if it does not send
-    both the client's address and the scheme. The box may then count all callers behind the proxy as
-    one caller, or treat their https requests as plain http. `doctor` and the portal show what to
-    configure (docs/operations/https.md).
-    """
-
-    def __init__(self, box: Box) -> None:
-        self._database = box.live.database
-        self._clock = box.clock
-        # (observation, address) -> (is active, monotonic time of its last change)
-        self._known: dict[tuple[str, str], tuple[bool, float]] = {}
-        self._writing: set[asyncio.Task[None]] = set()
-        self._read(box.settings)
-        box.on_settings.append(self._read)
-
-    def _read(self, settings: Settings) -> None:
-        server = settings.server
-        self._trusted = server.trusted_proxies
-        self._networks = networks_of(server.trusted_proxies)
-        self._public = urlsplit(server.app_url).hostname if is_public(server.app_url) else None
-
-    def attach(self, app: web.Application) -> None:
-        """Inspect every request of `app` from now on."""
-        app.on_response_prepare.append(self._look)
-        app.cleanup_ctx.append(self._run)
-
-    async def _run(self, _app: web.Application) -> AsyncIterator[None]:
-        """At the end, wait for the pending writes."""
-        yield
-        await asyncio.gather(*self._writing)
-
-    async def _look(self, request: web.Request, _response: web.StreamResponse) -> None:
-        """Record what the request's headers reveal about a proxy."""
-        remote, headers = request.remote or "", request.headers
-        is_public = self._public is not None and requested_name(request) == self._public
-        # Browsers send Sec-Fetch-Mode only to https and loopback URLs. In a plain http request
-        # from another machine, it means that a proxy has removed TLS.
-        is_remote = is_public if is_loopback(remote) else "Sec-Fetch-Mode" in headers
-        is_forwarded = is_remote and not request.secure
-        if self._networks and is_trusted(request, self._networks):
-            names_scheme = request.secure or "X-Forwarded-Proto" in headers
-            if names_scheme and "X-Forwarded-For" in headers:
-                self._note(PROXY_SILENT, remote, "")
-            elif is_public or is_forwarded:
-                self._note(PROXY_SILENT, remote, NGINX)
-        elif is_forwarded or any(name in headers for name in _FORWARDED_HEADERS):
-            line = f"trusted_proxies = {json.dumps([*self._trusted, remote])}"
-            # Internet clients may forge these headers, so ignore them from public addresses. The
-            # venue's proxies have private addresses.
-            address = address_of(remote)
-            if address is not None and not address.is_global:
-                self._note(PROXY_UNKNOWN, remote, line)
-
-    def _note(self, name: str, address: str, detail: str) -> None:
-        """Store the observation, or delete it if `detail` is empty."""
-        key, now, is_active = (name, address), self._clock.monotonic(), bool(detail)
-        was_active, since = self._known.get(key, (False, -_MINUTE))
-        is_over_limit = key not in self._known and len(self._known) >= _ADDRESSES_MAX
-        if was_active == is_active or now - since < _MINUTE or is_over_limit:
-            return
-        self._known[key] = is_active, now
-        task = asyncio.ensure_future(self._write(key, detail))
-        self._writing.add(task)
-        task.add_done_callback(self._writing.discard)
-
-    async def _write(self, key: tuple[str, str], detail: str) -> None:
-        name, address = key
-        try:
-            await self._database.write(observe, name, detail, address)
-        except Unavailable:  # a later request retries, after a minute at the earliest
-            self._known[key] = not detail, self._known[key][1]

@@ -16,7 +16,7 @@ from functools import partial
 from aiohttp import web
 
 from appliance.box import Box, open_box
-from appliance.clock import BoxClock, kernel_is_synchronised, newest_zone_database
+from appliance.clock import BoxClock, kernel_is_synchronised
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
 from appliance.core.data_directory import DataDirectory, listen_for_wakeups
@@ -170,7 +170,7 @@ async def _serve(
         address=addresses[0],
         clock=BoxClock(console.clock, kernel_is_synchronised),
         tokens=console.tokens,
-        zones=newest_zone_database(own_root=directory.root / "tz"),
+        zones=console.zones,
         on_broken=stopping.on_broken,
     )
     try:

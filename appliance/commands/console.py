@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
-from functools import cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -55,16 +55,11 @@ class Console:
         self.clock = clock
         self.tokens = tokens
         self.environ = environ
-        self._own_zones: Path | None = None
-        self._find_zones = cache(newest_zone_database)
 
-    @property
+    @cached_property
     def zones(self) -> ZoneDatabase:
-        """The newest tz database on this machine.
-
-        The folder `tz/` in the data directory is searched as well, once the directory is known.
-        """
-        return self._find_zones(own_root=self._own_zones)
+        """The newest tz database on this machine."""
+        return newest_zone_database()
 
     def directory(self, arguments: argparse.Namespace) -> DataDirectory:
         """Return the data directory (see `choose_data_directory`). It need not contain a box.
@@ -77,7 +72,6 @@ class Console:
         chosen = choose_data_directory(arguments.data, self.environ)
         become_owner(chosen.root)
         chosen.refuse_links()
-        self._own_zones = chosen.root / "tz"
         return chosen
 
     def box(self, arguments: argparse.Namespace) -> DataDirectory:

@@ -8,7 +8,6 @@ import pwd
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
@@ -81,7 +80,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     user = _find_user(arguments.user)
     places = [directory.root.parent, *([] if is_built() else [program, sys.executable])]
     _refuse_closed(user, map(str, places))
-    _install_program({UNIT.name: unit} | updates)
+    _install_program()
     _give_to(directory, user)
     _write_units({UNIT.name: unit} | updates)
     # A running service must be restarted for the new unit to take effect.
@@ -100,16 +99,11 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _install_program(units: Mapping[str, str]) -> None:
-    """Let systemd check the units, and install the program if it is one file."""
-    if not is_built() or is_installed():
-        _verify(units)
-        return
-    folder = unpack(own_version())
-    through_link, program = str(current_program()), str(folder / "venuebox")
-    _verify({name: text.replace(through_link, program) for name, text in units.items()})
-    switch(folder)
-    link_command()
+def _install_program() -> None:
+    """Install the program, if it is one file that is not installed yet."""
+    if is_built() and not is_installed():
+        switch(unpack(own_version()))
+        link_command()
 
 
 def _unpack(arguments: argparse.Namespace, _console: Console) -> int:
@@ -176,27 +170,6 @@ def _write_units(units: Mapping[str, str]) -> None:
         path = UNIT.with_name(name)
         path.write_text(text, "utf-8")
         path.chmod(0o644)  # the box must be able to read the update units, whatever the umask
-
-
-def _verify(units: Mapping[str, str]) -> None:
-    """Let systemd read the units before they take the place of the old ones.
-
-    systemd only warns of a line that it ignores because it does not understand it. Without the line
-    of backup.directory, for example, the nightly backup would fail. Raises OperatorError with what
-    systemd says.
-    """
-    analyze = shutil.which("systemd-analyze")
-    if analyze is None:
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        paths = [str(Path(folder, name)) for name in units]
-        for path, text in zip(paths, units.values(), strict=True):
-            Path(path).write_text(text, "utf-8")
-        done = _call(analyze, "verify", "--man=no", *paths)
-    if done.returncode or "ignoring" in done.stderr:
-        raise OperatorError(
-            f"systemd does not accept the unit, so nothing was changed: {done.stderr.strip()}"
-        )
 
 
 def _template(unit: str) -> str:

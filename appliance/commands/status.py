@@ -25,7 +25,7 @@ def add(commands: cli.Commands) -> None:
     meaning = "also check that the public address leads to this box"
     parser.add_argument("--outside", action="store_true", help=meaning)
     meaning = "show the versions of venuebox, Python, SQLite and the tz database"
-    parser = cli.add_command(commands, "version", version, meaning, "--data")
+    parser = cli.add_command(commands, "version", version, meaning)
     document = parser.add_mutually_exclusive_group()
     document.add_argument("--sbom", action="store_true", help="components, as CycloneDX JSON")
     document.add_argument("--licences", action="store_true", help="licences of the components")
@@ -93,7 +93,6 @@ def version(arguments: argparse.Namespace, console: cli.Console) -> int:
             ) from None
         sys.stdout.write(text)
         return 0
-    console.directory(arguments)  # so that `zones` also searches tz/ in the data directory
     print(f"venuebox {own_version()}")
     print(f"Python {platform.python_version()}")
     print(f"SQLite {apsw.sqlite_lib_version()}")

@@ -21,7 +21,7 @@ _MASTER_KEY_BYTES = 32
 _BY_SERVE = b"serve"
 _PIPE_BYTES = 65536  # the default capacity of a pipe on Linux
 _INSTALLED = Path("/srv/venuebox")  # where docs/install.md installs a box
-_FOLDERS = ("secrets", "tls", "backups", "log", "tmp", "tz")
+_FOLDERS = ("secrets", "tls", "backups", "log", "tmp")
 # Files that a directory without a box may contain. The operator may write settings.toml before
 # init, and many volumes have lost+found in their root folder.
 _HARMLESS_FILES = {"settings.toml", "lost+found"}

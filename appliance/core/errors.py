@@ -122,6 +122,10 @@ class InvalidTable(ApiError):
     status, code, text = 400, "INVALID_TABLE", "Invalid table identifier: expected a UUID."
 
 
+class TablesRequired(InvalidTable):
+    text = "The tables (tableIds) are required: a list of 1 to {largest} table ids."
+
+
 class InvalidGuests(ApiError):
     status, code = 400, "INVALID_GUESTS"
     text = 'Invalid guest count: expected an integer of at least 1, written 2 and not 2.0 or "2".'
@@ -130,6 +134,10 @@ class InvalidGuests(ApiError):
 class GuestsOutOfRange(ApiError):
     status, code = 400, "GUESTS_OUT_OF_RANGE"
     text = "This table seats {capacity_min} to {capacity_max} guests."
+
+
+class GroupOutOfRange(GuestsOutOfRange):
+    text = "These tables together seat {capacity_min} to {capacity_max} guests."
 
 
 class FewerThanArrived(GuestsOutOfRange):

@@ -1,7 +1,7 @@
 """The context and results of the checks of `venuebox doctor`, and what the running box observes.
 
-An observation is what a check cannot find out again, such as a proxy's headers. It is a row from
-when the fault begins until it ends or the box stops.
+An observation is what a check cannot find out again, such as a relay that does not answer. It is a
+row from when the fault begins until it ends or the box stops.
 """
 
 import http.client
@@ -31,12 +31,9 @@ from appliance.tls.acme import State
 # What the running box observes.
 DAMAGED = "database_damaged"
 READER_TROUBLE = "reader_trouble"
-PROXY_UNKNOWN, PROXY_SILENT = "proxy_unknown", "proxy_says_nothing"
 RELAY_AWAY, RELAY_UNUSABLE = "relay_away", "relay_unusable"
 SKEW_WARNING_S = 60  # receivers refuse signatures from 300 s on
 SCHEMA = "PRAGMA user_version"  # a database's schema version
-
-
 _HEALTH_DEADLINE = 2.0
 # The nginx directives that tell the box the requested host, the client's address and the scheme.
 NGINX = (
@@ -75,16 +72,6 @@ MESSAGES: Mapping[str, str] = {
         "(%(detail)s)"
     ),
     "acme_unusable": _("the new certificate for %(subject)s cannot be used (%(detail)s)"),
-    "proxy_unknown": _(
-        "requests come from a proxy or tunnel at %(subject)s that is not configured, so "
-        "everyone behind it counts as one caller: if it is yours, write %(detail)s under "
-        "[server] in settings.toml and restart the box"
-    ),
-    "proxy_says_nothing": _(
-        "the proxy at %(subject)s is configured, but does not pass on the client’s address"
-        " and whether it used https: it has to send X-Forwarded-For and X-Forwarded-Proto "
-        "(nginx: %(detail)s)"
-    ),
     "relay_away": _(
         "the relay %(detail)s does not answer, so guests and partners outside cannot reach"
         " the box: the box keeps trying"
@@ -308,7 +295,7 @@ class CheckContext:
 
 
 def describe_seen(seen: Observation) -> Sentence:
-    """Return the sentence about an observation of a proxy or of the relay."""
+    """Return the sentence about an observation of the relay."""
     values = {"subject": seen.subject, "detail": seen.detail.rstrip(".")}
     return Sentence(MESSAGES[seen.name], values)
 

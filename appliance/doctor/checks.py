@@ -56,7 +56,6 @@ _WAITING_EMAILS = """
     WHERE state = 'waiting' AND (trouble LIKE 'settings: %' OR trouble NOT LIKE '%refused with%')
     ORDER BY created_at LIMIT 1
 """
-_RELAYED = _("The relay is reached, if the box has joined one.")
 _MANY = 5  # number of consecutive failures that the check reports
 _DELIVERIES = """
     SELECT (SELECT count(*) FROM delivery WHERE state = 'dead' AND finished_at >= :since),
@@ -99,8 +98,8 @@ def time_zones(context: CheckContext) -> Check:
         if is_current
         else Check.fail(
             "The time zone rules %(which)s do not know Morocco's time since September 2026.",
-            "Install a recent version of venuebox, or put a recent tzdata package into the folder "
-            "tz of the data directory and restart the box.",
+            "Install a recent version of venuebox, or update the package tzdata of the machine and "
+            "restart the box.",
             which=which,
         )
     )
@@ -334,22 +333,11 @@ def acme(context: CheckContext) -> Check:
 
 def relay(context: CheckContext) -> Check:
     """Check that the running box reaches the relay that it has joined."""
-    return _seen(context, "relay_", "fail", _RELAYED)
-
-
-def proxies(context: CheckContext) -> Check:
-    """Check that the proxies whose requests the running box got are configured."""
-    return _seen(context, "proxy_", "warn", _("No proxy is misconfigured."))
-
-
-def _seen(context: CheckContext, prefix: str, status: Status, finding: str) -> Check:
-    """Check that the running box has observed nothing whose name begins with `prefix`."""
     with context.rows("live") as reader:
-        seen = list_observations(reader, prefix)
+        seen = list_observations(reader, "relay_")
     if not seen:
-        return Check.ok(finding)
-    return Check.of(
-        status,
+        return Check.ok("The relay is reached, if the box has joined one.")
+    return Check.fail(
         "%(seen)s.",
         "See “How guests and partners reach you” in the portal.",
         seen=tuple(describe_seen(each) for each in seen),
@@ -501,7 +489,7 @@ CHECKS: tuple[Callable[[CheckContext], Check], ...] = (
     data.backups, data.backup_target, mirror,
     disk, clock, time_zones,
     data.signing_key, uplink,
-    mail, outside, relay, proxies, endpoints, deliveries,
+    mail, outside, relay, endpoints, deliveries,
     readers, certificate, acme,
 )  # fmt: skip
 

@@ -91,9 +91,11 @@ def _judge(url: str, status: int, body: bytes, expected: str) -> Check:
         )
     if proof.get("scheme") != "https":
         return Check.fail(
-            "The proxy in front of %(url)s does not say that guests use https.",
-            "Add this to the configuration of the proxy: %(line)s",
-            url=url, line=NGINX,
+            "The proxy in front of %(url)s does not say that guests use https, or the box does not "
+            "know the proxy.",
+            "Name the address of the proxy in %(setting)s, and add this to its configuration: "
+            "%(line)s",
+            url=url, setting="server.trusted_proxies", line=NGINX,
         )  # fmt: skip
     return Check.ok("The box answers at %(url)s.", url=url)
 

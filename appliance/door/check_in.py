@@ -58,7 +58,7 @@ class Decided(Struct, frozen=True):
 class DoorChanged(Struct, frozen=True):
     """Change notice: a scan admitted `verdict.admitted` people, or moved `verdict.moved`.
 
-    For an undo, the numbers are the reverse of those of the scan.
+    For an undo, the numbers are negated.
     """
 
     at: int
@@ -121,7 +121,7 @@ def decide(tx: Transaction, terminal: Terminal, scan: Scan) -> Decided:
     reservation = found[0]
     if scan.leaving:
         first = _first_check_in(tx, terminal, scan, reservation, zone, None)
-        return Decided(_judge_exit(scan, reservation, first), found)
+        return Decided(_judge_exit(scan, reservation, first, at), found)
     starts_at = minute_of(date.fromisoformat(reservation.date), reservation.starts, zone)
     result = judge(
         reservation,
@@ -136,10 +136,8 @@ def decide(tx: Transaction, terminal: Terminal, scan: Scan) -> Decided:
     back = min(entered, reservation.people_out, reservation.arrived)
     admitted = entered - back
     passed = "checked_in" if reservation.checked_in_at is None else "party_added"
-    if entered and not admitted:
-        passed = "came_back"
     verdict = Verdict(
-        passed if entered else _result_without_entry(scan, result),
+        (passed if admitted else "came_back") if entered else _result_without_entry(scan, result),
         see(reservation, arrived=reservation.arrived + admitted, out=reservation.people_out - back),
         admitted,
         _first_check_in(tx, terminal, scan, reservation, zone, at if admitted else None),
@@ -151,25 +149,26 @@ def decide(tx: Transaction, terminal: Terminal, scan: Scan) -> Decided:
 
 
 def _count_without_table(scan: Scan) -> Verdict:
-    """Return the verdict on people who come in, or go out, without a reservation."""
     if scan.was_taken_back:
         return Verdict(TAKEN_BACK)
     people = scan.arrivals or 1
     return Verdict("went_out", moved=-people) if scan.leaving else Verdict("walk_in", None, people)
 
 
-def _judge_exit(scan: Scan, reservation: Reservation, first: FirstCheckIn | None) -> Verdict:
+def _judge_exit(
+    scan: Scan, reservation: Reservation, first: FirstCheckIn | None, at: int
+) -> Verdict:
     """Return the verdict on people of a party who go out.
 
-    What a terminal let out while it was offline is counted in full: the door at which those people
-    came in may not have synchronised yet.
+    An offline exit is counted in full: the door where they came in may not have synchronised yet.
     """
     people = scan.arrivals or reservation.inside
     result = "went_out" if 0 < people <= reservation.inside or scan.was_let_in else "not_inside"
     has_left = scan.was_let_in or (scan.shown is None and result == "went_out")
     if not has_left:
         people, result = 0, _result_without_entry(scan, result)
-    seen = see(reservation, out=reservation.people_out + people)
+    out = reservation.people_out + people
+    seen = see(reservation, out=out, out_at=at if people else None)
     return Verdict(result, seen, first_check_in=first, moved=-people)
 
 
@@ -255,17 +254,16 @@ def _result_without_entry(scan: Scan, result: str) -> str:
 def keep_scan(tx: Transaction, terminal: Terminal, scan: Scan, verdict: Verdict) -> int:
     """Store a verdict and return its row number in the scan log.
 
-    If people came in or went out, also updates the reservation and its history. The party's first
-    check-in is announced to the webhook endpoints.
+    If people came in or went out, also updates the reservation and its history. Announces the
+    party's first check-in to the webhook endpoints.
     """
     seen = verdict.reservation
     if seen is not None and (verdict.admitted or verdict.moved):
         first = verdict.result == "checked_in"
         at = tx.now if scan.happened_at is None else scan.happened_at
         changes = {"checked_in_at": at} if first else {}
-        if verdict.moved < 0:
-            changes["went_out_at"] = at
-        update_reservation(tx, seen.id, arrived=seen.arrived, people_out=seen.out, **changes)
+        counts = {"arrived": seen.arrived, "people_out": seen.out, "went_out_at": seen.out_at}
+        update_reservation(tx, seen.id, **counts, **changes)
         actor = f"staff:{scan.staff.id}" if scan.staff else f"terminal:{terminal.id}"
         people = abs(verdict.admitted + verdict.moved)
         add_history(tx, seen.id, verdict.result, actor, people=people)
@@ -279,14 +277,6 @@ def keep_scan(tx: Transaction, terminal: Terminal, scan: Scan, verdict: Verdict)
     )  # fmt: skip
 
 
-def add_scan(tx: Transaction, values: dict[str, Any]) -> int:
-    """Append a row with the columns `values` to the log. Return its number.
-
-    The time is `tx.now` unless `values` sets `at`.
-    """
-    return tx.insert("scan_log", {"at": tx.now, **values})
-
-
 def log_scan(
     tx: Transaction, terminal: Terminal, scan_id: str, kind: str, verdict: Verdict, **details: Any
 ) -> int:
@@ -295,12 +285,12 @@ def log_scan(
     `details` sets further columns of `scan_log`.
     """
     values = {
-        "scan_id": scan_id, "terminal_id": terminal.id, "kind": kind,
+        "at": tx.now, "scan_id": scan_id, "terminal_id": terminal.id, "kind": kind,
         "reservation_id": verdict.reservation.id if verdict.reservation else None,
         "result": verdict.result, "admitted": verdict.admitted, "moved": verdict.moved,
         "verdict": verdict.to_json(),
     }  # fmt: skip
-    seq = add_scan(tx, values | details)
+    seq = tx.insert("scan_log", values | details)
     if verdict.admitted or verdict.moved:
         tx.notices.append(DoorChanged(tx.now, terminal.id, scan_id, verdict))
     return seq

@@ -11,13 +11,11 @@ from appliance.database.connection import Reader, Transaction
 from appliance.door.check_in import (
     Decided,
     check_in,
-    check_in_by_staff,
     find_admission,
-    find_decided,
     log_scan,
     revert_scan,
 )
-from appliance.door.scan import Reading, Scan
+from appliance.door.scan import UNREAD, Reading, Scan
 from appliance.door.terminals import Terminal, get_portal_terminal
 from appliance.door.verdict import Verdict, see
 from appliance.reservations.create import enter_by_staff, list_fitting
@@ -50,12 +48,11 @@ def seat_walk_in(
     `slot` is None for the whole evening. Idempotent for each `form_id`. Raises the errors of
     `enter_by_staff`, and InvalidSlot if the slot begins later than in the venue's `early_minutes`.
     """
-    actor = f"staff:{person.id}"
-    made = _book(tx, actor, table_id, slot, guests, form_id, over_capacity=over_capacity)
-    decided = check_in_by_staff(tx, person, made.id, form_id, arrivals=None, reason=None)
-    if decided.verdict.result == "not_yet":
-        raise InvalidSlot(field="slot")
-    return get_reservation(tx, made.id)
+    decided = _seat(
+        tx, get_portal_terminal(tx), Scan(form_id, UNREAD, staff=person), table_id, slot, guests,
+        over_capacity=over_capacity,
+    )  # fmt: skip
+    return get_reservation(tx, decided.reservations[0].id)
 
 
 def seat_at_door(table_id: str, tx: Transaction, terminal: Terminal, scan: Scan) -> Decided:
@@ -64,12 +61,20 @@ def seat_at_door(table_id: str, tx: Transaction, terminal: Terminal, scan: Scan)
     Idempotent for each scan id. Raises the errors of `enter_by_staff`, and InvalidSlot if no slot
     is on.
     """
-    earlier = find_decided(tx, terminal.id, scan.id)
-    if earlier is not None:
-        return earlier
-    slot, actor = _present(tx)[1], f"terminal:{terminal.id}"
+    _, slot = _present(tx)
     start = slot.start if slot else None
-    made = _book(tx, actor, table_id, start, scan.arrivals or 1, f"{terminal.id}:{scan.id}")
+    return _seat(tx, terminal, scan, table_id, start, scan.arrivals or 1)
+
+
+def _seat(
+    tx: Transaction, terminal: Terminal, scan: Scan, table_id: str, slot: str | None, guests: int,
+    *, over_capacity: bool = False,
+) -> Decided:  # fmt: skip
+    booking = Booking(
+        table_id, find_tonight(tx), slot, guests, "", None, None, idempotency_key=scan.id
+    )
+    actor = f"staff:{scan.staff.id}" if scan.staff else f"terminal:{terminal.id}"
+    made = enter_by_staff(tx, booking, actor=actor, over_capacity=over_capacity, walk_in=True)
     decided = check_in(tx, terminal, replace(scan, reading=Reading("list", (made.id,))))
     if decided.verdict.result == "not_yet":
         raise InvalidSlot(field="slot")
@@ -98,16 +103,6 @@ def _present(reader: Reader) -> tuple[date, Slot | None]:
     raise InvalidSlot(field="slot")
 
 
-def _book(
-    tx: Transaction, actor: str, table_id: str, slot: str | None, guests: int, form_id: str,
-    *, over_capacity: bool = False,
-) -> Reservation:  # fmt: skip
-    booking = Booking(
-        table_id, find_tonight(tx), slot, guests, "", None, None, idempotency_key=form_id
-    )
-    return enter_by_staff(tx, booking, actor=actor, over_capacity=over_capacity, walk_in=True)
-
-
 def party_left(
     tx: Transaction, reservation_id: str, *, actor: str, terminal: Terminal | None = None
 ) -> Reservation:
@@ -119,7 +114,8 @@ def party_left(
     left = leave(tx, reservation_id, actor=actor)
     if before.inside:
         update_reservation(tx, reservation_id, people_out=before.arrived, went_out_at=tx.now)
-        verdict = Verdict("went_out", see(left, out=before.arrived), moved=-before.inside)
+        seen = see(get_reservation(tx, reservation_id))
+        verdict = Verdict("went_out", seen, moved=-before.inside)
         at = terminal or get_portal_terminal(tx)
         exit_id = f"{_LEFT}{left.version}-{left.seq}"  # no terminal's scan id has a colon
         log_scan(tx, at, exit_id, "list", verdict, staff_id=_staff_id(actor))

@@ -43,7 +43,7 @@ class Seen(Struct, frozen=True, array_like=True):
 
     `date` is the evening. `starts_on` is the date on which the slot starts: the next day if it
     starts after midnight. In a verdict that an older version stored, `starts_on` is "". `out` is
-    how many of those that arrived are out.
+    how many of those that arrived are out, and `out_at` (ms since 1970) when somebody last went.
     """
 
     id: str
@@ -56,6 +56,7 @@ class Seen(Struct, frozen=True, array_like=True):
     status: str
     starts_on: str = ""
     out: int = 0
+    out_at: int | None = None
 
     @property
     def inside(self) -> int:
@@ -111,16 +112,19 @@ class Verdict(Struct, frozen=True):
         return msgspec.json.decode(text, type=cls)
 
 
-def see(reservation: Reservation, *, arrived: int | None = None, out: int | None = None) -> Seen:
+def see(
+    reservation: Reservation, *, arrived: int | None = None, out: int | None = None,
+    out_at: int | None = None,
+) -> Seen:  # fmt: skip
     """Return the state of `reservation` for a verdict.
 
-    Unless they are None, `arrived` and `out` replace the reservation's own numbers of people.
+    Unless they are None, `arrived`, `out` and `out_at` replace the reservation's own values.
     """
     r = reservation
     present = r.arrived if arrived is None else arrived
     return Seen(
         r.id, r.date, r.slot, r.table_id, r.table_name, r.guests, present, r.status,
-        start_date(r).isoformat(), r.people_out if out is None else out,
+        start_date(r).isoformat(), r.people_out if out is None else out, out_at or r.went_out_at,
     )  # fmt: skip
 
 

@@ -2,12 +2,7 @@
 
 from dataclasses import dataclass
 
-from appliance.core.errors import (
-    RateLimited,
-    TooLate,
-    WrongState,
-    field_invalid,
-)
+from appliance.core.errors import RateLimited, TooLate, WrongState, field_invalid
 from appliance.database.connection import Transaction
 from appliance.reservations.change import Cancelled, cancel, change_reservation, mark_late
 from appliance.reservations.email_queue import tell_house

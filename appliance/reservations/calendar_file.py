@@ -11,7 +11,6 @@ from appliance.venue.model import Venue, minute_of
 _STATES = {"confirmed": "CONFIRMED", "completed": "CONFIRMED", "cancelled": "CANCELLED",
            "declined": "CANCELLED"}  # fmt: skip
 _LINE_OCTETS = 75
-_ALARM_BEFORE = "PT2H"  # before the start
 
 
 def calendar_file(
@@ -37,6 +36,13 @@ def calendar_file(
     location = ", ".join(filter(None, (venue.name, venue.address)))
     description = "\n".join(filter(None, (reservation.table_name, party, code, url)))
     summary = _text(gettext("Table at %(venue)s", venue=venue.name))
+    alarm = (
+        "BEGIN:VALARM",
+        "ACTION:DISPLAY",
+        "TRIGGER:-PT2H",
+        f"DESCRIPTION:{summary}",
+        "END:VALARM",
+    )
     lines = [
         "BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//venuebox//guest//EN", "CALSCALE:GREGORIAN",
         f"METHOD:{calendar_method(reservation)}", "BEGIN:VEVENT",
@@ -51,18 +57,10 @@ def calendar_file(
         f"DESCRIPTION:{_text(description)}",
         f"URL:{url}",
         *([f"ORGANIZER;CN={_quoted(venue.name)}:mailto:{organizer}"] if organizer else ()),
-        *(_alarm(summary) if hours is not None and reservation.holds else ()),
+        *(alarm if hours is not None and reservation.holds else ()),
         "END:VEVENT", "END:VCALENDAR",
     ]  # fmt: skip
     return "".join(_fold(line) + "\r\n" for line in lines)
-
-
-def _alarm(summary: str) -> tuple[str, ...]:
-    """Return the lines of an alarm (RFC 5545, section 3.6.6)."""
-    return (
-        "BEGIN:VALARM", "ACTION:DISPLAY", f"TRIGGER:-{_ALARM_BEFORE}", f"DESCRIPTION:{summary}",
-        "END:VALARM",
-    )  # fmt: skip
 
 
 def calendar_method(reservation: Reservation) -> str:

@@ -26,7 +26,6 @@ from appliance.reservations.holds import (
     Place,
     check_place,
     free_tables,
-    get_seat,
     hold_tables,
 )
 from appliance.reservations.model import (
@@ -269,7 +268,8 @@ def change_reservation(
             tx, reservation, place, by_staff=by_staff, over_capacity=over_capacity, actor=actor
         )
     elif "guests" in changed and not over_capacity:
-        check_seats(get_seat(tx, reservation), place.guests, "guests")
+        tables = [get_table(tx, id_) for id_ in reservation.table_ids]
+        check_seats(tables, place.guests, "guests")
     if not (changed or moved):
         return Changed(reservation)
     update_reservation(tx, reservation_id, **changed, **moved)
@@ -363,18 +363,14 @@ def send_pass(tx: Transaction, reservation_id: str, email: str, *, actor: str) -
     """
     wanted = {"customer_email": email}
     reservation = change_reservation(tx, reservation_id, wanted, actor=actor).reservation
-    email_guest(tx, reservation_id, _pass_kind(reservation), asked=True)
+    email_guest(tx, reservation_id, _PASS_KINDS.get(reservation.status, "payment_due"), asked=True)
     update_reservation(tx, reservation_id)
     add_history(tx, reservation_id, "pass_sent", actor)
     return get_reservation(tx, reservation_id)
 
 
-def _pass_kind(reservation: Reservation) -> str:
-    return _PASS_KINDS.get(reservation.status, "payment_due")
-
-
 def mark_late(tx: Transaction, reservation_id: str, *, late: bool, actor: str) -> Reservation:
-    """Record that the party will be late or, if `late` is False, that it will not.
+    """Record and announce that the party will be late or, if `late` is False, that it will not.
 
     Raises NotFound and WrongState in the same cases as `amend_reservation`.
     """
@@ -382,6 +378,7 @@ def mark_late(tx: Transaction, reservation_id: str, *, late: bool, actor: str) -
     if (reservation.late_at is not None) != late:
         update_reservation(tx, reservation_id, late_at=tx.now if late else None)
         add_history(tx, reservation_id, "late" if late else "not_late", actor)
+        announce(tx, "reservation.updated", reservation_id)
     return get_reservation(tx, reservation_id)
 
 
@@ -409,7 +406,7 @@ def reissue_pass(
     tx.execute("DELETE FROM claim WHERE reservation_id = :id", {"id": reservation_id})
     add_history(tx, reservation_id, "pass_reissued", actor)
     announce(tx, "reservation.updated", reservation_id)
-    email_guest(tx, reservation_id, _pass_kind(reservation))
+    email_guest(tx, reservation_id, _PASS_KINDS.get(reservation.status, "payment_due"))
     record_audit(
         tx, actor, "pass_reissued",
         reservation=reservation_id, date=reservation.date, table=reservation.table_name,

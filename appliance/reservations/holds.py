@@ -4,7 +4,7 @@ A hold without a reservation is a row of `open_hold` and a row of `hold` for eac
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
@@ -59,13 +59,20 @@ class Place(Struct, frozen=True):
     guests: int
 
 
+def name_table(number: int) -> str:
+    """Return the member of a creation or a change that has the table at `number`, from 0."""
+    return f"additionalTableIds[{number - 1}]" if number else "tableId"
+
+
 def check_place(
     tx: Transaction, place: Place,
     *, by_staff: bool = False, over_capacity: bool = False, own: Reservation | None = None,
+    named: Callable[[int], str] = name_table,
 ) -> tuple[int, int]:  # fmt: skip
     """Return the interval [starts, ends) of a place that may be taken, in minutes after midnight.
 
-    Raises an error for the first of these conditions that is not met:
+    Raises an error for the first of these conditions that is not met. It has the member of the
+    body that `named` gives for the table at fault, where only one table can be:
 
     1. The venue is active and open that evening.
     2. Each table exists and is bookable, and their capacities together fit the number of guests
@@ -85,11 +92,11 @@ def check_place(
         raise closure
     kept = own.table_ids if own else ()
     tables = [
-        _get_table(tx, id_, n, any_table=id_ in kept or (own is not None and by_staff))
+        _get_table(tx, id_, named(n), any_table=id_ in kept or (own is not None and by_staff))
         for n, id_ in enumerate(place.table_ids)
     ]
     if not over_capacity:
-        check_seats(seat_together(tables), place.guests, "guests")
+        check_seats(tables, place.guests, "guests")
     if own is not None and (own.date, own.slot) == (day, place.slot):
         starts, ends = own.starts, own.ends
     else:
@@ -100,18 +107,18 @@ def check_place(
             raise DateOutOfRange(field="date")
         if not by_staff and has_ended(slot, place.date, venue, zone, tx.now):
             raise SlotEnded(field="slot")
-    if any(is_held(tx, id_, day, starts, ends, own) for id_ in place.table_ids):
-        raise TableTaken
+    for n, id_ in enumerate(place.table_ids):
+        if is_held(tx, id_, day, starts, ends, own):
+            raise TableTaken(field=named(n) if len(tables) > 1 else None)
     return starts, ends
 
 
-def _get_table(tx: Transaction, table_id: str, number: int, *, any_table: bool) -> Table:
+def _get_table(tx: Transaction, table_id: str, field: str, *, any_table: bool) -> Table:
     table = find_table(tx, table_id)
     if table is None:
-        field = f"additionalTableIds[{number - 1}]" if number else "tableId"
         raise TableNotFound(field=field)
     if not (table.bookable or any_table):
-        raise TableNotBookable
+        raise TableNotBookable(field=field)
     return table
 
 
@@ -209,7 +216,7 @@ def open_hold(tx: Transaction, key: ApiKey, place: Place, seconds: int) -> OpenH
     Raises the errors of `check_place`, and TooManyHolds if the key's line has 20 open holds.
     """
     sql = f"SELECT count(*) FROM open_hold WHERE lineage = :lineage AND {_IS_OPEN}"  # noqa: S608
-    hours = check_place(tx, place)
+    hours = check_place(tx, place, named="tableIds[{}]".format)
     if tx.value(sql, {"lineage": key.lineage, "now": tx.now}) >= HOLDS_MAX:
         raise TooManyHolds(largest=HOLDS_MAX)
     made, day = OpenHold(tx.new_id(), tx.now + seconds * 1000), place.date.isoformat()

@@ -20,6 +20,7 @@ from appliance.core.errors import (
     InvalidGuests,
     InvalidSlot,
     InvalidTable,
+    TablesRequired,
     check_length,
     field_invalid,
 )
@@ -156,10 +157,10 @@ def parse_hold(body: Mapping[str, Any]) -> tuple[Place, int]:
     Raises the error for the first invalid field, and ValidationError for an unknown member.
     """
     day, slot = _parse_day(body.get("date")), _parse_slot(body.get("slot"))
-    table_ids = parse_more_tables(body.get("tableIds"), "tableIds")
+    table_ids = parse_more_tables(body.get("tableIds"), "tableIds", GROUP_MAX + 1)
     guests, seconds = _parse_guests(body.get("guests")), body.get("seconds")
     if not table_ids:
-        raise InvalidTable(field="tableIds")
+        raise TablesRequired(field="tableIds", largest=GROUP_MAX + 1)
     check_different(table_ids, "tableIds")
     if type(seconds) is not int or not 1 <= seconds <= HOLD_SECONDS_MAX:
         raise field_invalid(
@@ -175,6 +176,8 @@ def check_members(body: Mapping[str, Any], allowed: Sequence[str]) -> None:
     A misspelt member must not be ignored where a body changes or sends something.
     """
     for name in body:
+        if not allowed:
+            raise field_invalid(name[:_NAME_SHOWN], "unknown member; send no body.")
         if name not in allowed:
             raise field_invalid(
                 name[:_NAME_SHOWN], "unknown member; expected: {allowed}.",
@@ -203,12 +206,14 @@ def _parse_table(value: object, field: str = "tableId") -> str:
     return table_id
 
 
-def parse_more_tables(value: object, field: str = "additionalTableIds") -> tuple[str, ...]:
+def parse_more_tables(
+    value: object, field: str = "additionalTableIds", largest: int = GROUP_MAX
+) -> tuple[str, ...]:
     """Return the table ids in a list. Raises ValidationError or InvalidTable for anything else."""
     if value is None:
         return ()
-    if not isinstance(value, list) or len(value) > GROUP_MAX:
-        raise field_invalid(field, "a list of at most {largest} table ids.", largest=GROUP_MAX)
+    if not isinstance(value, list) or len(value) > largest:
+        raise field_invalid(field, "a list of at most {largest} table ids.", largest=largest)
     return tuple(_parse_table(each, f"{field}[{n}]") for n, each in enumerate(value))
 
 

@@ -17,6 +17,7 @@ from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 from appliance.core.errors import (
+    GroupOutOfRange,
     GuestsOutOfRange,
     SlotNotOffered,
     SlotUnknown,
@@ -478,11 +479,13 @@ def _load_tables(reader: Reader) -> dict[str, Table]:
     return {row[0]: _table(*row) for row in rows}
 
 
-def check_seats(table: Table, guests: int, field: str) -> None:
-    """Raise GuestsOutOfRange for `field` if the table does not seat so many guests."""
-    if not table.seats(guests):
-        capacities = {"capacity_min": table.capacity_min, "capacity_max": table.capacity_max}
-        raise GuestsOutOfRange(field=field, **capacities)
+def check_seats(tables: Sequence[Table], guests: int, field: str) -> None:
+    """Raise GuestsOutOfRange for `field` if the tables together do not seat so many guests."""
+    seat = seat_together(tables)
+    if not seat.seats(guests):
+        refusal = GuestsOutOfRange if len(tables) == 1 else GroupOutOfRange
+        capacities = {"capacity_min": seat.capacity_min, "capacity_max": seat.capacity_max}
+        raise refusal(field=field, **capacities)
 
 
 def seat_together(tables: Sequence[Table]) -> Table:

@@ -69,8 +69,8 @@ def _read_cursor(reader: Reader, cursor: str | None, last: int) -> int:
     if not first - 1 <= seq <= last or not (known == cursor or known.endswith("-")):
         raise field_invalid(
             "after",
-            "not a cursor of this box, or over 30 days old; read the reservations, then start with "
-            "after=now.",
+            "not a cursor of this box, or over 30 days old; call with after=now, store next, then "
+            "read the reservations.",
         )
     return seq
 

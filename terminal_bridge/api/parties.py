@@ -64,8 +64,10 @@ async def walk_in(request: web.Request) -> web.Response:
     table_id = parse_uuid(body.get("tableId"))
     if table_id is None and body.get("tableId") is not None:
         raise field_invalid("tableId", "a UUID expected.")
-    act = check_in if table_id is None else partial(seat_at_door, table_id)
-    deciding = decide(request[ENVIRONMENT], terminal, replace(scanned, reading=WALK_IN), act)
+    scanned = replace(scanned, reading=WALK_IN, simulate=False)
+    is_seated = table_id and not scanned.leaving
+    act = partial(seat_at_door, table_id or "") if is_seated else check_in
+    deciding = decide(request[ENVIRONMENT], terminal, scanned, act)
     return await answer_decided(deciding, scanned.id, terminal)
 
 

@@ -428,19 +428,14 @@ def _actions(result: str, terminal: Terminal, *, overridable: bool) -> list[str]
     return [action for action in actions if action != "search" or terminal.may("search")]
 
 
-def name_of(reservation: Reservation | None, terminal: Terminal) -> _Json:
+def name_of(reservation: Reservation, terminal: Terminal) -> _Json:
     """Return the guest's name as `terminal` shows it.
 
     With the role `search`, this is as much as the venue's rule says, with the last two digits of
     the phone number. With the role `scan`, it is the first name unless the rule shows whole names.
     """
-    if reservation is None:
-        return {"customerFirstName": None}
     if terminal.may("search"):
-        return {
-            "customerFirstName": reservation.door_name,
-            "phoneEnd": reservation.phone_end,
-        }
+        return {"customerFirstName": reservation.door_name, "phoneEnd": reservation.phone_end}
     is_whole = reservation.names_at_door == "whole"
     name = reservation.customer_name if is_whole else reservation.customer_given_name
     return {"customerFirstName": name}
@@ -456,14 +451,14 @@ def _seen(
     return {
         "id": seen.id,
         "accessCode": now.access_code if now else None,
-        **name_of(now, terminal),
+        **(name_of(now, terminal) if now else {"customerFirstName": None}),
         "table": {"id": seen.table_id, "name": seen.table_name},
         "date": seen.date,
         "slot": seen.slot,
         "guests": seen.guests,
         "arrived": seen.arrived,
         "out": seen.out,
-        "wentOutAt": optional_instant(now.went_out_at) if now else None,
+        "wentOutAt": optional_instant(seen.out_at),
         "notes": now.notes if now else None,
         "vip": bool(now and now.vip),
         "status": seen.status,

@@ -8,7 +8,7 @@ from urllib.parse import urljoin, urlsplit
 
 import pytest
 
-from appliance.outbox import EVENT_TYPES
+from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
 from docs.render import Documents
 from tests.readme import ROOT
 from web.api.openapi import build_document, example, sample_event
@@ -110,10 +110,10 @@ def test_every_error_that_a_partner_can_meet_has_its_advice_in_the_guide():
 
 
 def test_the_guide_shows_every_event_and_the_bodies_of_the_description():
-    events = re.findall(r"^\| `((?:reservation|webhook)\.\w+)`", GUIDE, re.MULTILINE)
+    events = re.findall(r"^\| `((?:reservation|venue|webhook)\.\w+)`", GUIDE, re.MULTILINE)
     shown = [json.loads(text) for text in re.findall(r"```json\n(.*?)\n```", GUIDE, re.DOTALL)]
 
-    assert events == list(EVENT_TYPES)
+    assert events == [*EVENT_TYPES, *EXTRA_TYPES]
     assert shown == [
         example("CreateReservation"),
         example("CreationResult"),

@@ -92,7 +92,7 @@ async def test_what_is_left_out_stays_and_null_empties(running):
         ({"ifUpdatedAt": "today"}, "VALIDATION_ERROR", "ifUpdatedAt"),
         ({"additionalTableIds": [table_id("T1")]}, "VALIDATION_ERROR", "additionalTableIds"),
         ({"additionalTableIds": "T2"}, "VALIDATION_ERROR", "additionalTableIds"),
-        ({"tableId": table_id("T6")}, "TABLE_NOT_BOOKABLE", None),
+        ({"tableId": table_id("T6")}, "TABLE_NOT_BOOKABLE", "tableId"),
         ({"tableId": table_id("T2")}, "TABLE_TAKEN", None),
     ],
 )

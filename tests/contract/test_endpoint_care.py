@@ -171,7 +171,8 @@ async def test_a_replay_takes_states_and_a_time_together(running, receiver):
 
 @pytest.mark.parametrize(
     "body", [{"states": []}, {"states": "dead"}, {"states": ["cancelled"]}, {"states": [1]},
-             {"until": "now"}, {"state": ["dead"]}],
+             {"until": "now"}, {"state": ["dead"]},
+             {"since": "2026-11-21T19:00:00Z", "until": "2026-11-21T18:00:00Z"}],
 )  # fmt: skip
 async def test_a_strange_selection_replays_nothing(running, body):
     endpoint = await registered(running, "/test", url=NOBODY_HOME)

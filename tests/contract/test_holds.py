@@ -112,6 +112,20 @@ async def test_a_bad_hold_is_refused(running, wish, code, field):
     assert count(running, "hold") == 0
 
 
+@pytest.mark.parametrize(
+    ("second", "status", "code"),
+    [
+        ("2f1c8d5e-0000-4000-8000-000000000000", 404, "TABLE_NOT_FOUND"),
+        (table_id("T6"), 409, "TABLE_NOT_BOOKABLE"),
+        (T2, 409, "TABLE_TAKEN"),
+    ],
+)
+async def test_a_refused_hold_names_the_table_at_fault(running, second, status, code):
+    await book(running, tableId=T2)
+    answered, refusal, _ = await hold(running, tableIds=[T1, second], guests=4)
+    assert (answered, refusal["code"], refusal["field"]) == (status, code, "tableIds[1]")
+
+
 async def test_a_key_has_twenty_open_holds_at_most_and_others_have_their_own(running):
     days = [f"2026-12-{day:02d}" for day in range(1, 22)]
     answers = [await hold(running, date=day) for day in days]
@@ -149,8 +163,8 @@ async def test_the_capacities_of_a_group_are_added_up(running, guests, status):
         ([T2] * 21, 400, "VALIDATION_ERROR", "additionalTableIds"),
         ([T2, "2f1c8d5e-0000-4000-8000-000000000000"], 404, "TABLE_NOT_FOUND",
          "additionalTableIds[1]"),
-        ([table_id("T6")], 409, "TABLE_NOT_BOOKABLE", None),
-        ([T3], 409, "TABLE_TAKEN", None),
+        ([table_id("T6")], 409, "TABLE_NOT_BOOKABLE", "additionalTableIds[0]"),
+        ([T3], 409, "TABLE_TAKEN", "additionalTableIds[0]"),
     ],
 )  # fmt: skip
 async def test_a_group_is_booked_whole_or_not_at_all(running, more, status, code, field):

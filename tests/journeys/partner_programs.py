@@ -267,7 +267,7 @@ def check_listening(partner, listen, receiver, folder):
             name, _, secret = listening.stdout.readline().strip().partition("=")
             assert name == "export SERVICE_WEBHOOK_SECRET"
             with receiving(receiver, folder, port=port, secret=secret) as handler:
-                for event_type in ("reservation.updated", "webhook.test"):
+                for event_type in ("venue.updated", "reservation.updated", "webhook.test"):
                     done = subprocess.run(
                         [str(word) for word in (*listen, "trigger", event_type)], cwd=folder,
                         env=partner.environ(), capture_output=True, text=True, timeout=60,
@@ -275,6 +275,6 @@ def check_listening(partner, listen, receiver, folder):
                     )  # fmt: skip
                     assert done.returncode == 0, done.stderr
                     assert listening.stdout.readline().split() == [event_type, "204"]
-                eventually(lambda: len(handler.handled()) == 2)
+                eventually(lambda: len(handler.handled()) == 3)
         finally:
             listening.terminate()

@@ -116,10 +116,3 @@ def test_a_timestamp_is_iso_8601_in_utc_and_comes_back(milliseconds: int):
     assert len(text) == len("2026-11-21T19:30:00.000Z")
     assert text.endswith("Z")
     assert parse_instant(text) == milliseconds
-
-
-def test_what_is_no_newer_in_the_data_directory_is_passed_over(tmp_path):
-    (tmp_path / "broken.zip").write_bytes(b"no zip")
-    (tmp_path / "tzdata.zi").write_text("# version 2019a\n")
-
-    assert newest_zone_database(own_root=tmp_path).origin != "own"

@@ -138,7 +138,11 @@ async def replay_webhook(request: web.Request) -> web.Response:
     if states is None:
         states = ["dead"]
     if not isinstance(states, list) or not states or not {*map(str, states)} <= {*_REPLAYED}:
-        raise field_invalid("states", "it must be one of {allowed}.", allowed=", ".join(_REPLAYED))
+        raise field_invalid(
+            "states", "a list of one or more of {allowed}.", allowed=", ".join(_REPLAYED)
+        )
+    if since is not None and until is not None and until < since:
+        raise field_invalid("until", "not before since.")
     endpoint_id, database = _own_endpoint_id(request), request[ENVIRONMENT].database
     if delivery_id is None:
         chosen = delivery_log.Selection(endpoint_id, tuple(states), since or 0)

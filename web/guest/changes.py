@@ -1,6 +1,7 @@
 """What guests change by themselves from their link: cancel, come late, come with fewer."""
 
 from contextlib import suppress
+from typing import Literal
 
 from aiohttp import web
 
@@ -9,7 +10,7 @@ from appliance.http.request import ENVIRONMENT
 from appliance.reservations.by_guest import cancel_by_guest, come_with_fewer, tell_late
 from web.guest.booking_form import parse_party
 from web.guest.card import reservation_page
-from web.guest.links import OpenedLink, open_link
+from web.guest.links import open_link
 from web.guest.responses import DeadLink, guest_page, language_of, see_other
 from web.portal.forms import read_form
 
@@ -46,7 +47,8 @@ async def cancel_page(request: web.Request) -> web.Response:
     WrongState it shows none, because the reservation's status on the page explains why it could not
     be cancelled.
     """
-    opened, refusal = await _open(request), None
+    kind: Literal["access", "claim"] = "claim" if "/claim-guest/" in request.path else "access"
+    opened, refusal = await open_link(request, kind), None
     if request.method == "POST":
         database = request[ENVIRONMENT].database
         try:
@@ -54,17 +56,8 @@ async def cancel_page(request: web.Request) -> web.Response:
         except (WrongState, Unavailable) as error:
             refusal = error
         with suppress(DeadLink):  # if the link has just expired, show the state read above
-            opened = await _open(request)
-    response = reservation_page(
-        request,
-        "guest/cancel.html",
-        opened,
-        refusal if isinstance(refusal, Unavailable) else None,
-    )
+            opened = await open_link(request, kind)
+    shown = refusal if isinstance(refusal, Unavailable) else None
+    response = reservation_page(request, "guest/cancel.html", opened, shown)
     response.set_status(refusal.status if refusal else 200)
     return response
-
-
-async def _open(request: web.Request) -> OpenedLink:
-    is_claim = "/claim-guest/" in request.path
-    return await open_link(request, "claim" if is_claim else "access")

@@ -36,9 +36,22 @@ def codes_of(answer):
     return {example["code"] for example in examples_of(answer) if "code" in example}
 
 
+_kept = {}
+
+
+def _closed(document):
+    """Return the document's components, closed once for each document."""
+    if id(document) not in _kept:
+        _kept[id(document)] = (
+            document,
+            {"schemas": close_answers(document["components"]["schemas"])},
+        )
+    return _kept[id(document)][1]
+
+
 def faults_of(document, schema, instance):
     """Return how `instance` violates a schema, with wrong formats and undocumented members."""
-    whole = close_answers({**schema, "components": {"schemas": document["components"]["schemas"]}})
+    whole = {**close_answers(schema), "components": _closed(document)}
     validator = Draft202012Validator(whole, format_checker=Draft202012Validator.FORMAT_CHECKER)
     return [f"{list(e.absolute_path)}: {e.message}" for e in validator.iter_errors(instance)]
 

@@ -5,14 +5,14 @@ import pytest
 from appliance.box import find_heartbeat, write_heartbeat
 from appliance.clock import parse_instant
 from appliance.core.settings import read_settings
-from appliance.doctor.check import PROXY_SILENT, observe
+from appliance.doctor.check import RELAY_UNUSABLE, observe
 from appliance.staff.audit_log import list_audit_entries
 from tests.app.portal.people import a_person, keeps_settings
 from tests.conftest import with_settings
 
 
 async def test_what_the_box_reports_is_shown_as_text(running, manager):
-    await running.live.database.write(observe, PROXY_SILENT, "no way out <b>", "10.0.0.1")
+    await running.live.database.write(observe, RELAY_UNUSABLE, "no way out <b>")
     _, text, _ = await manager.get("/portal/box?again=1")
     assert "no way out &lt;b&gt;" in text
 

@@ -1,4 +1,4 @@
-"""Eight terminals scan one crowd at once, with retries, and each of them listens to the feed."""
+"""Eight terminals scan one crowd in and out, with retries, and each of them hears the feed."""
 
 import asyncio
 import json
@@ -21,6 +21,7 @@ from tests.unit.arrivals import add_reservation
 
 TERMINALS = 8
 PATIENCE = 60.0
+_LEAVING = 0.5  # the part of the further scans that are exits
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,11 @@ def expect(data, parties, seed):
 
 
 async def storm(crowd, address, scans, seed):
-    """All terminals scan at once; every party at least once, and any of them again."""
+    """All terminals scan at once; every party comes at least once, and any comes again or goes."""
     chance = random.Random(seed)
-    work = list(crowd.parties) + chance.choices(crowd.parties, k=scans - len(crowd.parties))
+    more = chance.choices(crowd.parties, k=scans - len(crowd.parties))
+    work = [(party, False) for party in crowd.parties]
+    work += [(party, chance.random() < _LEAVING) for party in more]
     chance.shuffle(work)
     shares = [work[n::TERMINALS] for n in range(TERMINALS)]
     connector = aiohttp.TCPConnector(limit=0)
@@ -122,15 +125,25 @@ def complaints(crowd, evening):
         if first[party.reservation_id] != 1:
             found.append(f"{party} was checked in {first[party.reservation_id]} times")
         if not 1 <= row["arrived"] == people[party.reservation_id] <= party.guests:
-            found.append(f"{party}: {row['arrived']} are in, {people[party.reservation_id]} told")
+            found.append(f"{party}: {row['arrived']} came, {people[party.reservation_id]} told")
         for terminal in crowd.terminals:
             heard = terminal.check_ins[party.reservation_id]
             if not terminal.resets and heard != row["arrived"]:
                 found.append(f"{terminal.id} heard of {heard} people of {party}")
-    return found + _look_into(crowd)
+    return found + _miscounted(crowd, evening) + _look_into(crowd, evening)
 
 
-def _look_into(crowd):
+def _miscounted(crowd, evening):
+    """The parties of which the list has more or fewer inside than the terminals were told."""
+    told = Counter()
+    for verdict in (each for terminal in crowd.terminals for each in terminal.verdicts.values()):
+        told[verdict["reservation"]["id"]] += verdict["admitted"] + verdict["moved"]
+    rows = {row["id"]: row["arrived"] - row["out"] for row in evening["items"]}
+    rows["all"], told["all"] = evening["totals"]["inside"]["people"], sum(told.values())
+    return [f"{id_}: {told[id_]} inside, not {rows[id_]}" for id_ in rows if rows[id_] != told[id_]]
+
+
+def _look_into(crowd, evening):
     reader = Reader(
         open_connection(crowd.data / "live.db", writable=False),
         SystemClock(),
@@ -141,19 +154,24 @@ def _look_into(crowd):
                  WHERE type = 'reservation.checked_in' GROUP BY reservation_id"""
         events = dict(reader.rows(sql))
         scans = reader.value("SELECT count(*) FROM scan_log")
+        logged = reader.value("SELECT sum(admitted + moved) FROM scan_log")
     finally:
         reader.connection.close()
     found = []
     if events != {party.reservation_id: 1 for party in crowd.parties}:
         found.append("a party has no event, or two")
+    if logged != evening["totals"]["inside"]["people"]:
+        found.append(f"the door log has {logged} people inside")
     if scans != sum(len(terminal.verdicts) for terminal in crowd.terminals):
         found.append(f"the door log has {scans} scans")
     return found
 
 
 async def _scan_all(crowd, terminal, client, share, chance):
-    for number, party in enumerate(share):
+    for number, (party, is_leaving) in enumerate(share):
         body = {"scanId": f"{terminal.id[-6:]}-{number}", "code": party.text}
+        if is_leaving:
+            body["leaving"] = True
         if chance.random() < 0.5:
             body["arrivals"] = chance.randint(1, party.guests)
         tries = chance.choices((1, 2, 3), (70, 20, 10))[0]

@@ -50,7 +50,7 @@ async def test_a_number_that_is_none_is_refused(door, guests):
 async def test_people_without_a_table_are_counted_in_and_out_and_that_is_undone(door):
     _, verdict = await door.call("POST", "/walk-ins", PEOPLE)
     assert (verdict["result"], verdict["colour"], verdict["admitted"]) == ("walk_in", "green", 3)
-    leaving = {"scanId": "walk-2", "arrivals": 1, "leaving": True}
+    leaving = {"scanId": "walk-2", "arrivals": 1, "leaving": True, "tableId": table_id("T1")}
     _, left = await door.call("POST", "/walk-ins", leaving)
     assert (left["result"], left["moved"]) == ("went_out", -1)
     assert await door.rows(FOUND) == []

@@ -104,9 +104,8 @@ def harmless(port):
 
 @pytest.mark.parametrize(
     ("dialling", "every"),
-    [("strict", 7), pytest.param("strict", 1, marks=pytest.mark.slow),
-     pytest.param("direct", 1, marks=pytest.mark.slow)],
-)  # fmt: skip
+    [("strict", 7), pytest.param("direct", 1, marks=pytest.mark.slow)],
+)
 async def test_planted_in_the_database_not_one_of_them_is_dialled(
     world, listener, dialling, every, request
 ):

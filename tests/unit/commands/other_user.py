@@ -44,6 +44,7 @@ def _import_everything() -> None:
     for package in map(importlib.import_module, _PACKAGES):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
+    importlib.import_module("difflib")  # by settings, to suggest a variable's right name
     for module in pkgutil.iter_modules(encodings.__path__, "encodings."):
         with contextlib.suppress(ImportError):  # of other systems
             importlib.import_module(module.name)

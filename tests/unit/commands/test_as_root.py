@@ -38,7 +38,7 @@ COMMANDS = {
     "deliveries": [*LIVE], "doctor": [],
     "tls import": ["--cert", VENUE, "--key", VENUE], "tls obtain": [], "bridge": [], "backup": [],
     "restore": [BACKUP, "--key", "N"],
-    "version": [], "relay join": ["N"], "relay leave": [], "mirror check": [],
+    "relay join": ["N"], "relay leave": [], "mirror check": [],
 }  # fmt: skip
 ROOTS_OWN = {"service install", "update"}  # tested in test_service.py and test_update.py
 

@@ -1,8 +1,6 @@
 """Small commands: version, clock, doctor, the page of the recovery kit."""
 
 import json
-import zipfile
-from importlib import resources
 
 
 def test_version_tells_what_runs_here(program):
@@ -13,22 +11,6 @@ def test_version_tells_what_runs_here(program):
     first = program.out.splitlines()[0]
     assert program("--version") == 0
     assert program.out.splitlines() == [first]
-
-
-def test_a_newer_tz_database_in_the_data_directory_is_the_one_that_counts(box, venue_file):
-    rules = resources.files("tzdata.zoneinfo.Africa").joinpath("Casablanca").read_bytes()
-    (box.data / "tz").mkdir()
-    with zipfile.ZipFile(box.data / "tz" / "tzdata-2031.1-py2.py3-none-any.whl", "w") as wheel:
-        wheel.writestr("tzdata/zoneinfo/Africa/Casablanca", rules)
-        wheel.writestr("tzdata/zoneinfo/tzdata.zi", "# version 2031a\n")
-
-    box("version")
-    assert "tz database 2031a (own)" in box.out
-    box("doctor", "--json")
-    [found] = [c for c in json.loads(box.out)["checks"] if c["name"] == "time_zones"]
-    assert found["status"] == "ok"
-    assert "2031a (own)" in found["finding"]["en"]
-    assert box("venue", "apply", str(box.data.parent / "venue.toml")) == 0
 
 
 def test_json_is_what_the_readme_says(box):

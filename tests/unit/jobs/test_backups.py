@@ -7,7 +7,7 @@ import pytest
 from appliance.backup.catalogue import read_record, write_record
 from appliance.backup.copies import Copier, CopyRecord
 from appliance.core.data_directory import DataDirectory
-from appliance.doctor.check import DAMAGED, PROXY_SILENT, observe
+from appliance.doctor.check import DAMAGED, RELAY_AWAY, observe
 from appliance.jobs.nightly import (
     BackupCopies,
     FrequentBackups,
@@ -61,7 +61,7 @@ async def test_a_booking_is_in_a_backup_five_minutes_after_the_last_one(frequent
 
 async def test_without_a_change_nothing_is_written(frequent, box):
     box.clock.machine.advance(5 * MINUTE)
-    await box.live.database.write(observe, PROXY_SILENT, "x")
+    await box.live.database.write(observe, RELAY_AWAY, "x")
 
     assert await due_in(frequent, box) is None
 

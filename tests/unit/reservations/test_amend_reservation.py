@@ -12,13 +12,12 @@ from appliance.core.errors import (
     TableTaken,
     WrongState,
 )
+from appliance.reservations.by_guest import Correction, correct
 from appliance.reservations.change import (
     Amendment,
-    Correction,
     amend_reservation,
     as_seen,
     cancel,
-    correct,
     mark_late,
     move_to_table,
 )

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 
 const { SERVICE_URL, SERVICE_KEY } = process.env;
 const [, , target, type] = process.argv;
-const file = "listen.json"; // keeps receiver and secret
+const file = "listen.json"; // keeps the endpoint
 
 async function call(method, url, body) {
   const headers = { Authorization: `Bearer ${SERVICE_KEY}`, "Content-Type": "application/json" };
@@ -13,15 +13,16 @@ async function call(method, url, body) {
 }
 
 if (target === "trigger") {
-  console.log(await call("POST", `${SERVICE_URL}/v1/webhooks/test`, { type }));
+  const order = { type, endpointId: JSON.parse(readFileSync(file, "utf8")).id };
+  console.log(await call("POST", `${SERVICE_URL}/v1/webhooks/test`, order));
   process.exit();
 }
 if (!existsSync(file)) {
   const { url } = await call("POST", `${SERVICE_URL}/echo`);
   const known = await call("GET", `${SERVICE_URL}/v1/webhooks`);
   const events = [...known.events, ...known.optionalEvents];
-  const { secret } = await call("POST", `${SERVICE_URL}/v1/webhooks`, { url, events });
-  writeFileSync(file, JSON.stringify({ url, secret, last: 0 }));
+  const endpoint = await call("POST", `${SERVICE_URL}/v1/webhooks`, { url, events });
+  writeFileSync(file, JSON.stringify({ ...endpoint, last: 0 }));
 }
 const state = JSON.parse(readFileSync(file, "utf8"));
 console.log(`export SERVICE_WEBHOOK_SECRET=${state.secret}`);

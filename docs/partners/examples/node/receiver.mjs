@@ -35,7 +35,8 @@ async function read(request) {
 
 /** Your own work. Order is not guaranteed: go by `occurredAt` and the status. */
 function handle(event) {
-  console.log(event.id, event.type, event.data.reservation.status);
+  const about = event.data.reservation ?? event.data.venue; // the venue: of venue.updated
+  console.log(event.id, event.type, about?.status);
 }
 
 createServer(async (request, response) => {

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from urllib.request import Request, urlopen
 
-SERVICE, FILE = os.environ["SERVICE_URL"], Path("listen.json")  # FILE keeps receiver and secret
+SERVICE, FILE = os.environ["SERVICE_URL"], Path("listen.json")  # FILE keeps the endpoint
 KEY = {"Authorization": "Bearer " + os.environ["SERVICE_KEY"], "Content-Type": "application/json"}
 
 
@@ -18,19 +18,17 @@ def send(method, url, body=None, headers=KEY):
 
 
 if sys.argv[1] == "trigger":
-    sys.exit(print(send("POST", f"{SERVICE}/v1/webhooks/test", {"type": sys.argv[2]})))
+    order = {"type": sys.argv[2], "endpointId": json.loads(FILE.read_text())["id"]}
+    sys.exit(print(send("POST", f"{SERVICE}/v1/webhooks/test", order)))
 if not FILE.exists():
     echo, known = send("POST", f"{SERVICE}/echo"), send("GET", f"{SERVICE}/v1/webhooks")
     wanted = {"url": echo["url"], "events": known["events"] + known["optionalEvents"]}
-    endpoint = send("POST", f"{SERVICE}/v1/webhooks", wanted)
-    FILE.write_text(json.dumps({"url": echo["url"], "secret": endpoint["secret"], "last": 0}))
+    FILE.write_text(json.dumps({**send("POST", f"{SERVICE}/v1/webhooks", wanted), "last": 0}))
 state = json.loads(FILE.read_text())
 print("export SERVICE_WEBHOOK_SECRET=" + state["secret"], flush=True)
 while True:
     for item in reversed(send("GET", f"{state['url']}?after={state['last']}")["items"]):
-        headers = {
-            name: value for name, value in item["headers"] if name.startswith(("X-", "Content-T"))
-        }
+        headers = {k: v for k, v in item["headers"] if k.startswith(("X-", "Content-T"))}
         try:
             done = send("POST", sys.argv[1], item["body"].encode(), headers)
         except OSError as error:  # your handler refused it, or does not run

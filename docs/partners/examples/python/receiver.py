@@ -56,8 +56,8 @@ class Receiver(BaseHTTPRequestHandler):
 
 def handle(event):
     """Your own work. Order is not guaranteed: go by `occurredAt` and the status."""
-    reservation = event["data"]["reservation"]
-    print(event["id"], event["type"], reservation["status"], flush=True)
+    about = event["data"].get("reservation") or event["data"].get("venue")  # of venue.updated
+    print(event["id"], event["type"], about and about["status"], flush=True)
 
 
 def do_the_work():

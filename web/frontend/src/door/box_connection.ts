@@ -224,7 +224,7 @@ export class BoxConnection {
     const kept = { ...conflict, guest: guest ?? known ?? null };
     const before = await this.doorState.storage.addConflict(kept);
     if (!before) this.doorState.listeners.conflict(kept);
-    else if (before.dismissed) await this.doorState.acknowledge(conflict.id);
+    else if (before.dismissed) await this.doorState.acknowledge(conflict.id, before.corrected);
   }
 
   private listen(): void {

@@ -75,8 +75,7 @@ export class ConflictView {
     });
     const count = known ? words.say("conflict.count", { arrived, guests }) : "";
     byId("conflict-count").textContent = count;
-    const mayCorrect = known && arrived > guests && this.doorState()?.isOnline &&
-      this.doorState()?.hasRole("override");
+    const mayCorrect = known && arrived > guests && this.doorState()?.hasRole("override");
     this.correct.hidden = !mayCorrect;
     this.correct.textContent = words.say("conflict.correct", { guests });
     this.ok.textContent = words.say(mayCorrect ? "conflict.leave" : "conflict.ok", { arrived });
@@ -85,7 +84,7 @@ export class ConflictView {
   private async dismiss(correct: boolean): Promise<void> {
     const doorState = this.doorState();
     const id = this.dialog.dataset["id"] ?? "";
-    await doorState?.storage.dismissConflict(id);
+    await doorState?.storage.dismissConflict(id, correct);
     await this.show();
     await doorState?.acknowledge(id, correct);
   }

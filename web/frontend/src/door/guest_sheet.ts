@@ -80,6 +80,7 @@ export class GuestSheet {
       .filter(Boolean).join(" · ");
     byId("guest-facts").textContent = [
       words.say("counter", { arrived: guest.arrived, expected: guest.guests }),
+      guest.gone ? words.say(`gone.${guest.gone}`) : "",
       guest.out ? words.say("outside", { count: guest.out }) : "",
       guest.slot ?? words.say("whole"), guest.accessCode,
       guest.phoneEnd && words.say("phone", { end: guest.phoneEnd }),
@@ -101,6 +102,9 @@ export class GuestSheet {
     const isAwaited = guest.arrived === 0 && !guest.gone && UNSEEN.has(guest.status);
     byId("guest-no-show").hidden = !mayReport || !isAwaited;
     byId("guest-take-back").hidden = !mayReport || !guest.gone;
+    if (!mayReport) return;
+    byId("guest-go").hidden = Boolean(guest.gone);
+    byId("guest-here").hidden = this.missing < 2 || Boolean(guest.gone);
   }
 
   /** The sheet stays open and offers to take the report back. */

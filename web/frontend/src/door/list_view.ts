@@ -139,7 +139,7 @@ function byLateness(first: Guest, second: Guest): number {
 }
 
 function isExpected(guest: Guest): boolean {
-  return holds(guest) && guest.arrived < guest.guests;
+  return holds(guest) && guest.status !== "completed" && guest.arrived < guest.guests;
 }
 
 /**

@@ -192,10 +192,10 @@ export class Storage {
     }, () => this.fallback.addConflict(conflict));
   }
 
-  async dismissConflict(id: string): Promise<void> {
+  async dismissConflict(id: string, corrected: boolean): Promise<void> {
     const known = (await this.conflicts()).find((conflict) => conflict.id === id);
     if (!known) return;
-    const read = { ...known, dismissed: true };
+    const read = { ...known, dismissed: true, corrected };
     await this.write(
       async (tx) => void (await tx.objectStore("conflicts").put(read)),
       () => void this.fallback.conflicts.set(id, read),

@@ -102,6 +102,8 @@ export interface StoredConflict extends Conflict {
   guest: Guest | null;
   /** True if staff have dismissed the conflict. It stays stored, so that it is not shown again. */
   dismissed?: boolean;
+  /** True if staff want the number of those who arrived lowered to those booked. */
+  corrected?: boolean;
 }
 
 export interface Admission {

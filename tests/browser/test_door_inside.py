@@ -1,0 +1,150 @@
+"""Who is inside, who is late and who has no reservation, as door staff see and do it."""
+
+import pytest
+
+from tests.builders import table_id
+from tests.conftest import set_rules
+from tests.waiting import until
+
+CODE = "SVC-7K2M"
+INSIDE = "people => document.getElementById('inside').textContent.includes(people)"
+IN_THE_LOG = "SELECT sum(admitted + moved) FROM scan_log"
+LATE = '{"lateArrivalMinutes": 15}'
+
+
+async def open_guest(phone):
+    if not await phone.page.is_visible("#list-sheet"):
+        await phone.page.click("#open-list")
+    await phone.page.locator("#guests button").first.click()
+
+
+async def test_exits_made_without_the_box_are_the_same_on_all_phones_after_its_return(door):
+    await set_rules(door.environment, capacity=20)
+    await door.guest(guests=6, access_code=CODE)
+    near, away = await door.phone("Porte 1"), await door.phone("Porte 2")
+    assert await near.type_code(CODE) == ("checked_in", "green")
+    for phone in (near, away):
+        await phone.until(INSIDE, "6 / 20")
+    await away.lose_box()
+
+    await away.page.click("#exit-mode")
+    assert await away.type_code(CODE) == ("went_out", "green")
+    await away.page.select_option("#verdict-stepper select", "4")  # two of them stay
+    await away.until(INSIDE, "2 / 20")
+    await away.page.click("#exit-end", force=True)
+    await away.find_box()
+
+    for phone in (near, away):
+        await phone.until(INSIDE, "2 / 20")
+    assert await door.rows(IN_THE_LOG) == [(2,)]
+    assert await near.type_code(CODE) == ("came_back", "green")
+    await away.until(INSIDE, "6 / 20")
+    assert near.complaints == away.complaints == []
+
+
+async def test_a_full_house_is_amber_on_the_counter_and_on_a_green_verdict(door):
+    await set_rules(door.environment, capacity=2)
+    await door.guest(access_code=CODE)
+    phone = await door.phone()
+
+    assert await phone.type_code(CODE) == ("checked_in", "green")
+
+    assert await phone.page.get_attribute("#verdict", "data-full") == "full"
+    await phone.page.wait_for_selector("#inside[data-full=full]")
+
+
+async def test_some_of_a_party_are_counted_out_and_in_again_from_its_sheet(door):
+    guest = await door.guest(guests=3, access_code=CODE)
+    phone = await door.phone()
+    await phone.type_code(CODE)
+    await phone.page.click("#next")
+
+    await open_guest(phone)
+    await phone.page.click("#guest-out-go")
+    assert await phone.result() == "went_out"
+    assert (await door.now_of(guest)).people_out == 1
+    await phone.page.click("#next")
+    await open_guest(phone)
+    await phone.page.click("#guest-go")
+
+    assert await phone.result() == "came_back"
+    assert (await door.now_of(guest)).inside == 3
+
+
+async def test_a_late_party_is_a_no_show_by_one_tap_and_back_by_another(door):
+    await set_rules(door.environment, policies=LATE)
+    guest = await door.guest(slot="19:30")
+    door.clock.advance(50 * 60)
+    phone = await door.phone()
+    await phone.page.click("#open-list")
+    await phone.page.click("[data-filter=late]")
+
+    await open_guest(phone)
+    await phone.page.click("#guest-no-show")
+    await phone.page.click("#guest-take-back")
+
+    await phone.page.wait_for_selector("#guest-no-show")
+    assert (await door.now_of(guest)).status == "confirmed"
+    assert await phone.page.get_attribute("#guests [data-guest]", "data-guest") == guest.id
+
+
+async def test_a_walk_in_gets_the_best_free_table_and_without_the_box_it_is_counted(door):
+    await door.guest(table="T1", slot="19:30")
+    phone = await door.phone()
+    for _ in range(2):
+        await phone.page.click("#open-list")
+        await phone.page.click("#open-walk-in")
+        await phone.page.wait_for_selector("#walk-in-tables [aria-pressed=true]")
+        await phone.page.click("#walk-in-go")
+        await phone.result()
+        await phone.page.click("#next")
+        await phone.lose_box()
+    seated = "SELECT table_id, guests, arrived FROM reservation WHERE walk_in"
+    assert await door.rows(seated) == [(table_id("T2"), 2, 2)]
+    await phone.until(INSIDE, "4")
+
+    await phone.find_box()
+
+    async def is_merged():
+        return await door.rows(IN_THE_LOG) == [(4,)]
+
+    await until(is_merged)
+    await phone.until(INSIDE, "4")
+
+
+async def test_a_phone_that_may_not_search_has_no_list_and_one_that_may_seats_nobody(door):
+    scan = await door.phone("Porte 1", role="scan")
+    search = await door.phone("Porte 2", role="search")
+
+    assert not await scan.page.is_visible("#open-list")
+    await search.page.click("#open-list")
+    assert not await search.page.is_visible("#open-walk-in")
+
+
+async def test_the_same_refusal_again_is_seen(door):
+    await door.guest(access_code=CODE)
+    phone = await door.phone()
+    await phone.type_code(CODE)
+
+    for times in ("", "×2", "×3"):
+        assert await phone.type_code(CODE) == ("already_checked_in", "amber")
+        assert await phone.page.text_content("#verdict-times") == times
+
+
+@pytest.mark.parametrize(("button", "arrived"), [("correct", 3), ("ok", 6)])
+async def test_a_conflict_puts_the_number_right_or_leaves_it(door, button, arrived):
+    guest = await door.guest(guests=3, access_code=CODE)
+    phones = [await door.phone("Porte 1"), await door.phone("Porte 2")]
+    await door.stop()
+    for phone in phones:
+        assert await phone.type_code(CODE) == ("checked_in", "green")
+        await phone.page.click("#next")
+    await door.start()
+
+    await phones[0].page.click(f"#conflict-{button}:enabled", timeout=60_000)
+
+    async def is_done():
+        found = await door.rows("SELECT acknowledged_at IS NOT NULL FROM door_conflict")
+        return found == [(1,)] and await door.are_in(guest, arrived)
+
+    await until(is_done)
