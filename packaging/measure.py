@@ -17,9 +17,9 @@ import time
 from pathlib import Path
 
 MEGABYTES = 40
-START_SECONDS = 1.2
-FAULT_SECONDS = 3.6
-MEMORY_MEGABYTES = 90
+START_SECONDS = 0.8
+FAULT_SECONDS = 2.4
+MEMORY_MEGABYTES = 76
 # The fastest of up to 20 starts counts. The pauses give a busy machine about a minute to calm down.
 STARTS, PAUSE_SECONDS = 20, 3.0
 SETTLE_SECONDS = 3.0

@@ -25,7 +25,7 @@ from appliance.core.settings import Settings
 from appliance.database.connection import Reader, Transaction
 from appliance.door.terminals import PAIRING_LIFE_MS, issue_terminal, offer_pairing
 from appliance.environment import Environment
-from appliance.outbox import EVENT_TYPES
+from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
 from appliance.reservations.create import enter_by_staff, enter_for_guest, reserve
 from appliance.reservations.model import Reservation
 from appliance.reservations.request import Booking
@@ -57,7 +57,8 @@ async def _prepare(environment: Environment, webhook_url: str | None) -> dict[st
     database, links = environment.database, environment.links
     issued = await database.write(issue_key, environment.name, "Demo partner")
     if webhook_url is not None:
-        await database.write(register_endpoint, environment.keyring, webhook_url, EVENT_TYPES)
+        types = (*EVENT_TYPES, *EXTRA_TYPES)
+        await database.write(register_endpoint, environment.keyring, webhook_url, types)
     _, terminal_token = await database.write(issue_terminal, "Demo door")
     evening = tomllib.loads(_read("demo_evening.toml"))[environment.name]
     reservations = [

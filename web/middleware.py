@@ -27,6 +27,7 @@ from appliance.core.errors import (
     NotFound,
     NotSetUp,
     Unavailable,
+    UnknownIdentifier,
     log_exception,
 )
 from appliance.core.network import https_base, is_public
@@ -506,7 +507,10 @@ def note_exception(request: web.Request, error: Exception) -> None:
 
 
 def with_key(handler: Handler, scope: str, services: Services, budget: str) -> Handler:
-    """Wrap a partner API handler: check https, key, rate limit and scope before it runs."""
+    """Wrap a partner API handler: check https, key, rate limit and scope before it runs.
+
+    Its NotFound becomes UnknownIdentifier, whose message says more to a partner.
+    """
 
     async def handle(request: web.Request) -> web.StreamResponse:
         request.app[SECURE].demand(request)
@@ -514,7 +518,10 @@ def with_key(handler: Handler, scope: str, services: Services, budget: str) -> H
         request[ENVIRONMENT], request[SERVICES] = services.environment, services
         if services.environment.name == "test":
             await provoke(request)
-        return await handler(request)
+        try:
+            return await handler(request)
+        except NotFound as error:
+            raise UnknownIdentifier from error
 
     return handle
 

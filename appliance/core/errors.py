@@ -322,6 +322,15 @@ class NotFound(ApiError):
     status, code, text = 404, "NOT_FOUND", "Not found."
 
 
+class UnknownIdentifier(NotFound):
+    """A call with an API key found nothing, or nothing that this key may see or change."""
+
+    text = (
+        "This key reaches nothing with that identifier: it is unknown or over, or belongs to "
+        "another key or to the other environment (test or live)."
+    )
+
+
 class TableNotFound(ApiError):
     status, code = 404, "TABLE_NOT_FOUND"
     text = "This table does not exist here: a table has different identifiers in test and in live."

@@ -370,7 +370,7 @@ def send_pass(tx: Transaction, reservation_id: str, email: str, *, actor: str) -
 
 
 def mark_late(tx: Transaction, reservation_id: str, *, late: bool, actor: str) -> Reservation:
-    """Record that the party will be late or, if `late` is False, that it will not.
+    """Record and announce that the party will be late or, if `late` is False, that it will not.
 
     Raises NotFound and WrongState in the same cases as `amend_reservation`.
     """
@@ -378,6 +378,7 @@ def mark_late(tx: Transaction, reservation_id: str, *, late: bool, actor: str) -
     if (reservation.late_at is not None) != late:
         update_reservation(tx, reservation_id, late_at=tx.now if late else None)
         add_history(tx, reservation_id, "late" if late else "not_late", actor)
+        announce(tx, "reservation.updated", reservation_id)
     return get_reservation(tx, reservation_id)
 
 

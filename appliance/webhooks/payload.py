@@ -79,6 +79,7 @@ def describe_reservations(
             data["externalRef"] = each.external_ref
         return data | {
             "checkedInAt": optional_instant(each.checked_in_at),
+            "lateAt": optional_instant(each.late_at),
             "noShow": bool(each.no_show),
             "startsAt": format_instant(starts_at),
             "endsAt": format_instant(ends_at),
@@ -130,6 +131,7 @@ def sample_body(reader: Reader, delivery: DueDelivery) -> bytes:
     starts_at, ends_at = (minute_of(tonight, at, find_zone(reader)) for at in hours)
     data |= {
         "checkedInAt": instant if event_type == "reservation.checked_in" else None,
+        "lateAt": None,
         "noShow": False,
         "startsAt": format_instant(starts_at),
         "endsAt": format_instant(ends_at),

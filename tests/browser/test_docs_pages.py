@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
 from tests.browser.accessibility import violations
 from tests.browser.chromium import browser_fixture
 from tests.browser.guest_look import DESKTOP, a_guests_page
@@ -60,6 +61,7 @@ async def test_a_key_a_receiver_a_test_event_and_its_signature_step_by_step(
 ):
     await look(page, size, scheme)
     await borrow(page, running)
+    await page.get_by_text(f"receives {len(EVENT_TYPES + EXTRA_TYPES)} types").wait_for()
 
     await page.get_by_role("button", name="Send a test event").click()
     await page.get_by_text("✓ signature valid").click()

@@ -143,6 +143,7 @@ async def test_an_item_has_the_documented_members(running):
                 "startsAt": "2026-11-21T19:30:00.000Z",
                 "endsAt": "2026-11-21T22:00:00.000Z",
                 "notifications": {"email": "skipped", "sms": "skipped"},
+                "lateAt": None,
                 "noShow": False,
                 "createdAt": "2026-11-21T19:00:00.000Z",
                 "updatedAt": "2026-11-21T19:00:00.000Z",

@@ -109,6 +109,9 @@ async def test_who_was_away_longer_than_events_are_kept_is_told_so(running):
     status, body, _ = await running.call("GET", f"/v1/events?after={old}")
     assert (status, body["field"]) == (400, "after")
 
+    await book(running, date="2027-02-01", idempotencyKey="4")
+    assert len((await page(running, f"?after={current}"))["items"]) == 1
+
 
 async def test_ten_thousand_commits_at_once_lose_no_event_and_repeat_none(running):
     database, id_ = running.live.database, await book(running)

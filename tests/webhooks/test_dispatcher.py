@@ -95,7 +95,7 @@ async def test_after_all_old_deliveries_were_deleted_the_next_ones_are_sent(worl
     await world.settled(*["delivered"] * 3)
 
     later = world.clock.now() + 1  # a month without a booking, so that SQLite counts from 1 again
-    found = await world.database.read(find_deliveries, later, later)
+    found = await world.database.read(find_deliveries, later)
     await world.database.write(drop_deliveries, found)
     await world.book()
 

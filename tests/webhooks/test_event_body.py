@@ -61,6 +61,7 @@ def test_the_members_are_those_of_section_2_9(box):
                 "checkedInAt": "1970-01-01T00:00:00.000Z",
                 "startsAt": "2026-11-21T19:30:00.000Z",
                 "endsAt": "2026-11-21T22:00:00.000Z",
+                "lateAt": None,
                 "noShow": False,
                 "venue": {"id": VENUE_ID, "name": "Riad Atlas"},
                 "createdAt": "2026-11-21T19:00:00.000Z",

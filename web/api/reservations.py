@@ -226,6 +226,7 @@ def _list_items(
             table=tables[0],
             tables=tables,
             checked_in_at=optional_instant(each.checked_in_at),
+            late_at=optional_instant(each.late_at),
             no_show=bool(each.no_show),
             starts_at=format_instant(starts_at),
             ends_at=format_instant(ends_at),

@@ -204,6 +204,7 @@ class Reservation(Answer):
     customer_first_name: str | None
     source: Source
     checked_in_at: Instant | None
+    late_at: Instant | None
     no_show: bool
     starts_at: Instant
     ends_at: Instant
@@ -351,6 +352,7 @@ class EventReservation(Answer, kw_only=True):
     notifications: Notifications | UnsetType = UNSET
     external_ref: str | UnsetType = UNSET
     checked_in_at: Instant | None
+    late_at: Instant | None
     no_show: bool
     starts_at: Instant
     ends_at: Instant

@@ -48,6 +48,7 @@ async def test_a_party_that_is_late_says_so_and_takes_it_back(world, guest):
     assert (await now_of(world, reservation)).late_at == world.clock.now()
     assert await post(world, guest, reservation, late="0") == 303
     assert (await now_of(world, reservation)).late_at is None
+    assert await told(world) == ["reservation.updated"] * 2
 
 
 @pytest.mark.parametrize(

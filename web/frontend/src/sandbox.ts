@@ -31,6 +31,12 @@ interface Endpoint {
   createdByThisKey?: boolean;
 }
 
+interface EndpointList {
+  items: Endpoint[];
+  events: string[];
+  optionalEvents: string[];
+}
+
 interface ReceiverStatus {
   url: string;
   endpoints: { id: string; events: string[] }[];
@@ -40,6 +46,7 @@ interface ReceiverStatus {
 }
 
 const POLL_MS = 1000;
+const TYPES_SHOWN = 6;
 const MAX_SHOWN = 50;
 
 let key = "";
@@ -89,9 +96,10 @@ async function run(work: () => Promise<void>): Promise<void> {
   }
 }
 
-/** List the active endpoints. Those that this key created have a button to deactivate them. */
-async function listEndpoints(): Promise<void> {
-  const listed = await call<{ items: Endpoint[] }>("GET", "/test/v1/webhooks");
+/** List the active endpoints. Those that this key created have a button to deactivate them.
+ *  Return all types of events. */
+async function listEndpoints(): Promise<string[]> {
+  const listed = await call<EndpointList>("GET", "/test/v1/webhooks");
   const rows = listed.items
     .filter((endpoint) => endpoint.active)
     .map(({ id, url, createdByThisKey }) => {
@@ -103,6 +111,7 @@ async function listEndpoints(): Promise<void> {
     });
   find("endpoint-list").replaceChildren(...rows);
   find("endpoints").hidden = rows.length === 0;
+  return [...listed.events, ...listed.optionalEvents];
 }
 
 function deactivate(id: string, url: string): HTMLElement {
@@ -119,10 +128,11 @@ function deactivate(id: string, url: string): HTMLElement {
 }
 
 async function createReceiver(): Promise<void> {
-  await listEndpoints();
+  const events = await listEndpoints();
   const lent = await call<{ url: string; token: string }>("POST", "/test/echo");
   const endpoint = await call<{ id: string; secret: string }>("POST", "/test/v1/webhooks", {
     url: lent.url,
+    events,
   });
   find("secret").textContent = endpoint.secret;
   find("secret-row").hidden = false;
@@ -174,8 +184,10 @@ function showUnknownReceiver(): void {
 function show(status: ReceiverStatus, first: boolean): void {
   find("url").textContent = status.url;
   endpointId = status.endpoints[0]?.id ?? "";
+  const types = status.endpoints[0]?.events ?? [];
+  const named = types.length > TYPES_SHOWN ? `${types.length} types of events` : types.join(", ");
   find("endpoint").textContent = endpointId
-    ? `active, receives ${status.endpoints[0]?.events.join(", ")}`
+    ? `active, receives ${named}`
     : "not registered: POST this URL to /test/v1/webhooks";
   find<HTMLButtonElement>("send").disabled = endpointId === "";
   if (first) showMode(status.mode);
