@@ -297,7 +297,8 @@ def count_evening(reader: Reader, date: str) -> Totals:
 
 def _count_without_table(reader: Reader, date: str) -> int:
     venue, zone, day = get_venue(reader), find_zone(reader), dt.date.fromisoformat(date)
-    sql = """SELECT coalesce(sum(admitted + moved), 0) FROM scan_log
+    sql = """SELECT coalesce(sum(admitted + moved), 0)
+             FROM scan_log INDEXED BY scan_log_without_table
              WHERE reservation_id IS NULL AND admitted + moved != 0 AND at >= :begins
                AND coalesce(happened_at, at) >= :begins AND coalesce(happened_at, at) < :ends"""
     begins = evening_end(day - dt.timedelta(days=1), zone, venue.evening_ends_at)
