@@ -17,6 +17,7 @@ from aiohttp import web
 from appliance.backup.catalogue import read_record
 from appliance.box import Box, find_heartbeat, write_heartbeat
 from appliance.core.errors import NotFound, OperatorError, Unavailable
+from appliance.core.i18n import load_languages
 from appliance.core.settings import Settings, read_settings
 from appliance.database.connection import Reader
 from appliance.doctor.check import (
@@ -27,7 +28,9 @@ from appliance.doctor.check import (
 from appliance.doctor.outside import OutsideWatch
 from appliance.environment import Environment
 from appliance.http.request import answer
+from appliance.reservations.email_queue import find_house_language
 from appliance.scheduler import Job
+from appliance.venue.model import get_venue
 from web.middleware import REQUESTS, SECURE
 from web.portal.guard import find_living_session
 
@@ -105,6 +108,7 @@ class Examiner:
         self._box, self._outside = box, outside
         self._task: asyncio.Task[Findings] | None = None
         self.latest: Findings | None = None
+        self._told: set[str] = set()  # failing checks that the house was emailed about
         self.job = Job("checks", box.live.database, self._next_due, self._look_again)
 
     @property
@@ -138,7 +142,30 @@ class Examiner:
         return self.latest[1] + _EXAMINE_EVERY_MS
 
     async def _look_again(self) -> None:
+        failed_before = {check.name for check in self.checks if check.status == "fail"}
         await self.look(again=False)
+        await self._tell_house(failed_before)
+
+    async def _tell_house(self, failed_before: set[str]) -> None:
+        """Email the house about checks that failed twice in a row, once until they succeed."""
+        failing = {check.name: check for check in self.checks if check.status == "fail"}
+        self._told &= failing.keys()
+        new = [failing[name] for name in failing.keys() & failed_before - self._told]
+        venue, code = self._box.live.database.peek(
+            lambda reader: (get_venue(reader), find_house_language(reader))
+        )
+        if not new or venue.house_email is None or not venue.hears_checks:
+            return
+        from appliance.email.smtp import send_once  # noqa: PLC0415 - loads the mail client
+
+        language, name = load_languages().get(code), " ".join(venue.name.split())
+        subject = language.gettext("The box of %(venue)s needs help", venue=name)
+        lines = [line for check in new for line in (check.finding, check.remedy) if line]
+        texts = [line.text(language) for line in lines]
+        text = "\n\n".join(f"{text[:1].upper()}{text[1:]}." for text in texts)
+        outcome = await send_once(self._box.settings.mail, venue.house_email, name, subject, text)
+        if outcome.result == "accepted":
+            self._told |= {check.name for check in new}
 
     async def _examine(self, *, deep: bool) -> Findings:
         before = {check.name: check.status for check in self.checks}

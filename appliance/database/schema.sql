@@ -30,6 +30,7 @@ CREATE TABLE venue (
     hears_requests INTEGER NOT NULL DEFAULT 1 CHECK (hears_requests IN (0, 1)),
     hears_cancellations INTEGER NOT NULL DEFAULT 1 CHECK (hears_cancellations IN (0, 1)),
     hears_payments INTEGER NOT NULL DEFAULT 1 CHECK (hears_payments IN (0, 1)),
+    hears_checks INTEGER NOT NULL DEFAULT 1 CHECK (hears_checks IN (0, 1)),
     -- 1: guests book a slot, never the whole evening.
     slots_only INTEGER NOT NULL DEFAULT 0 CHECK (slots_only IN (0, 1)),
     -- How much of a guest's name the door sees.

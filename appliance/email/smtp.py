@@ -19,7 +19,7 @@ from appliance.core.i18n import mark as _
 from appliance.core.settings import MailSettings
 from appliance.reservations.email_queue import SETTINGS_TROUBLE, Outcome
 
-_TRIAL_SECONDS = 15.0  # time limit for sending a test email
+_ONCE_SECONDS = 15.0  # time limit for sending a test email
 _ADDRESS_DELIMITERS = re.compile(r'[()<>\[\]:;@\\,"=?]')
 _DISPLAY_NAME_MAX = 45  # UTF-8 bytes, which Base64 encodes as 60 characters
 _POLICY = SMTP.clone(cte_type="7bit", refold_source="none")
@@ -145,10 +145,10 @@ def _display_name(venue: str) -> str:
     return name.encode()[:_DISPLAY_NAME_MAX].decode(errors="ignore").strip()
 
 
-async def send_trial(
+async def send_once(
     settings: MailSettings, recipient: str, venue: str, subject: str, text: str
 ) -> Outcome:
-    """Send a test email with these settings, and return the outcome within 15 s.
+    """Try once to send an email that concerns no guest, and return the outcome within 15 s.
 
     Nothing is stored.
     """
@@ -157,11 +157,11 @@ async def send_trial(
     server = SmtpSender(settings)
     try:
         sender, to = (Address("", *split_address(each)) for each in (settings.sender, recipient))
-        id_ = email.utils.make_msgid("trial", sender.domain).strip("<>").partition("@")[0]
+        id_ = email.utils.make_msgid("once", sender.domain).strip("<>").partition("@")[0]
         message = start_message(sender, to, venue, subject, id_)
         message["Date"] = email.utils.localtime()
         message.set_content(text)
-        async with asyncio.timeout(_TRIAL_SECONDS):
+        async with asyncio.timeout(_ONCE_SECONDS):
             await server.send(message)
     except Undelivered as undelivered:
         return undelivered.outcome

@@ -281,16 +281,18 @@ def fails_in_test(address: str) -> bool:
 
 
 def tell_house(tx: Transaction, reservation_id: str, kind: str) -> None:
-    """Queue an email of one of HOUSE_KINDS to the house, if the venue's rules ask for it.
-
-    It is in the language of the first owner.
-    """
+    """Queue an email of one of HOUSE_KINDS to the house, if the venue's rules ask for it."""
     venue, is_test = get_venue(tx), _is_test_outbox(tx)
     if venue.house_email is None or not getattr(venue, HOUSE_KINDS[kind]):
         return
-    sql = "SELECT language FROM staff WHERE role = 'owner' ORDER BY created_at LIMIT 1"
-    language = None if is_test else tx.one(str, sql, {})
+    language = None if is_test else find_house_language(tx)
     queue_email(tx, reservation_id, kind, venue.house_email, language, keep=is_test)
+
+
+def find_house_language(reader: Reader) -> str | None:
+    """Return the language of the first owner, in which the house is written to."""
+    sql = "SELECT language FROM staff WHERE role = 'owner' ORDER BY created_at LIMIT 1"
+    return reader.one(str, sql, {})
 
 
 def queue_email(

@@ -114,6 +114,7 @@ class Venue:
     hears_requests: bool = True
     hears_cancellations: bool = True
     hears_payments: bool = True
+    hears_checks: bool = True
     slots_only: bool = False
     names_at_door: str = "initial"
     payment_how: str | None = None
@@ -441,7 +442,7 @@ def _load_venue(reader: Reader) -> Venue:
                     currency, time_zone, evening_ends_at, policies, address, map_url,
                     phone, booking_page, cancel_hours, reminder_hours, early_minutes,
                     contact_days, house_email, hears_requests, hears_cancellations,
-                    hears_payments, slots_only, names_at_door, payment_how,
+                    hears_payments, hears_checks, slots_only, names_at_door, payment_how,
                     payment_hours, payment_frees, capacity
              FROM venue"""
     venue = reader.one(_venue, sql)

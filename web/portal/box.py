@@ -33,7 +33,7 @@ from appliance.core.settings import Settings
 from appliance.database.connection import Reader
 from appliance.doctor.check import Sentence, worst
 from appliance.door.terminals import PORTAL_TERMINAL_ID, list_terminals
-from appliance.email.smtp import send_trial
+from appliance.email.smtp import send_once
 from appliance.email.worker import resume_emails
 from appliance.http.request import ENVIRONMENT
 from appliance.http.security_headers import content_policy
@@ -206,7 +206,7 @@ async def send_test_email(request: web.Request, form: Form) -> web.StreamRespons
     venue = (await request[LIVE].database.read(get_venue)).name
     subject = language.gettext("Test email from %(venue)s", venue=" ".join(venue.split()))
     text = language.gettext("This box can send emails. There is nothing more to do.")
-    outcome = await send_trial(request.app[BOX].settings.mail, recipient, venue, subject, text)
+    outcome = await send_once(request.app[BOX].settings.mail, recipient, venue, subject, text)
     return await show_box(request, outcome, recipient)
 
 

@@ -1,18 +1,21 @@
 """The house hears of what guests do: emails by the venue's rules, and lines on the board."""
 
+from dataclasses import replace
 from datetime import date
 
 import pytest
 
 from appliance.core.errors import InvalidSlot
+from appliance.doctor.check import Check
 from appliance.email.rendering import Composer, read_contents
 from appliance.reservations.change import cancel
 from appliance.reservations.create import enter_for_guest
-from appliance.reservations.email_queue import find_email_outcomes
+from appliance.reservations.email_queue import Outcome, find_email_outcomes
 from tests.app.portal.people import a_person
 from tests.app.portal.seating import rows, seat, value_of
 from tests.builders import TONIGHT, a_booking
 from web.guest.booking_form import read_offer
+from web.monitoring import EXAMINER
 
 RULES = "/portal/venue/rules"
 EMAILS = "SELECT kind, recipient FROM email WHERE kind GLOB 'house_*'"
@@ -137,6 +140,39 @@ async def test_the_door_sees_as_much_of_a_name_as_the_rules_say(running, rule, n
     assert guest.door_name == shown
     door = await a_person(running, "door")
     assert f">{shown}</span>" in (await door.get("/portal/tonight"))[1]
+
+
+async def test_the_house_is_written_to_once_about_a_check_that_fails_twice_in_a_row(
+    running, monkeypatch
+):
+    await set_rules(running, house_email=HOUSE)
+    results, sent, outcome = [], [], ["unreachable"]
+
+    async def send(_settings, recipient, *texts):
+        sent.append((recipient, texts[-1]))
+        return Outcome(outcome[0])
+
+    monkeypatch.setattr("appliance.email.smtp.send_once", send)
+    monkeypatch.setattr("web.monitoring._run_checks", lambda *_, **__: [results.pop(0)])
+    good = replace(Check.ok("all is well"), name="backups")
+    bad = replace(Check.fail("no backup", "plug the stick in"), name="backups")
+
+    async def look(result):
+        """Return how many emails this look adds."""
+        before = len(sent)
+        running.clock.advance(300)
+        results.append(result)
+        await running.app[EXAMINER].job.run()
+        return len(sent) - before
+
+    assert [await look(result) for result in (good, bad, good, bad)] == [0, 0, 0, 0]
+    assert await look(bad) == 1  # the mail server does not take it
+    outcome[0] = "accepted"
+    assert [await look(bad) for _ in range(3)] == [1, 0, 0]
+    assert [await look(result) for result in (good, bad, bad)] == [0, 0, 1]
+    assert sent[-1] == (HOUSE, "No backup.\n\nPlug the stick in.")
+    await set_rules(running, hears_checks=0)
+    assert [await look(result) for result in (good, bad, bad)] == [0, 0, 0]
 
 
 async def test_guests_book_no_whole_evening_where_the_rules_say_so(running):
