@@ -228,7 +228,7 @@ def sent(monkeypatch):
         found.append((mail.host, mail.password))
         return Outcome("accepted", None)
 
-    monkeypatch.setattr("web.portal.box.send_trial", send)
+    monkeypatch.setattr("web.portal.box.send_once", send)
     return found
 
 

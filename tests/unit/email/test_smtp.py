@@ -7,7 +7,7 @@ import time
 import pytest
 
 from appliance.core.settings import MailSettings
-from appliance.email.smtp import send_trial
+from appliance.email.smtp import send_once
 from appliance.email.worker import EmailWorker
 from appliance.reservations.email_queue import find_email
 from tests.unit.email.conftest import GUEST
@@ -165,7 +165,7 @@ async def test_a_trial_does_what_an_email_does(sender, domain):
     async with smtp_server(Strict()) as (port, handler):
         settings = MailSettings(host="127.0.0.1", port=port, security="none", sender=sender)
 
-        outcome = await send_trial(settings, "boss@café.ma", "Café l’Été", "Essai", "Tout va bien…")
+        outcome = await send_once(settings, "boss@café.ma", "Café l’Été", "Essai", "Tout va bien…")
 
     assert outcome.result == "accepted"
     assert handler.greeted == [domain]
