@@ -150,7 +150,7 @@ async def test_a_claim_leads_to_the_card_which_turns_around_and_works_without_sc
     reservation = await world.reserve()
     page = await look(world.claim(reservation), locale="en-GB")
     await page.click("form button")
-    await page.click("main a[href*='/access/']")
+    await page.click("text=See my pass")
     text = await page.get_attribute("[data-pass]", "data-pass")
     await page.click("text=العربية")
     assert await page.get_attribute("html", "dir") == "rtl"
@@ -290,7 +290,7 @@ async def test_forgetting_takes_the_cards_from_the_phone(world, served, phone):
     await opened(phone, served, world.access(reservation))
     await phone.goto(served.url(world.claim(reservation)))
     await phone.click("form button")
-    await phone.wait_for_selector("main a[href*='/access/']")
+    await phone.wait_for_selector("main a.button-primary[href*='/access/']")
     await phone.goto(served.url("/me"))
     await phone.click("[data-forget] button")
     await becomes(phone, "async () => (await caches.keys()).length === 0")

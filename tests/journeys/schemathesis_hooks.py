@@ -65,6 +65,8 @@ def spellings(case, sent):
         codes.add("VALIDATION_ERROR")
     if isinstance(case.query, dict) and isinstance(case.query.get("after"), str):
         codes.add("VALIDATION_ERROR")  # only the box knows its cursors
+    if isinstance(case.body, dict) and {"since", "until"} <= case.body.keys():
+        codes.add("VALIDATION_ERROR")  # a time before another
     if isinstance(case.body, dict) and "type" in case.body:
         codes.add("VALIDATION_ERROR")
     return codes
