@@ -108,7 +108,8 @@ class Examiner:
         self._box, self._outside = box, outside
         self._task: asyncio.Task[Findings] | None = None
         self.latest: Findings | None = None
-        self._told: set[str] = set()  # failing checks that the house was emailed about
+        self._lasting: list[Check] = []  # those that failed twice in a row
+        self._told: set[str] = set()  # those of them that the house was emailed about
         self.job = Job("checks", box.live.database, self._next_due, self._look_again)
 
     @property
@@ -142,15 +143,13 @@ class Examiner:
         return self.latest[1] + _EXAMINE_EVERY_MS
 
     async def _look_again(self) -> None:
-        failed_before = {check.name for check in self.checks if check.status == "fail"}
         await self.look(again=False)
-        await self._tell_house(failed_before)
+        await self._tell_house()
 
-    async def _tell_house(self, failed_before: set[str]) -> None:
+    async def _tell_house(self) -> None:
         """Email the house about checks that failed twice in a row, once until they succeed."""
-        failing = {check.name: check for check in self.checks if check.status == "fail"}
-        self._told &= failing.keys()
-        new = [failing[name] for name in failing.keys() & failed_before - self._told]
+        self._told &= {check.name for check in self._lasting}
+        new = [check for check in self._lasting if check.name not in self._told]
         venue, code = self._box.live.database.peek(
             lambda reader: (get_venue(reader), find_house_language(reader))
         )
@@ -172,6 +171,9 @@ class Examiner:
         outside = self._outside.latest if self._outside.url else None
         found = await asyncio.to_thread(_run_checks, self._box, outside, deep=deep)
         self.latest = found, self._box.clock.now()
+        self._lasting = [
+            check for check in found if check.status == before.get(check.name) == "fail"
+        ]
         for check in found:
             if check.status != before.get(check.name, "ok"):
                 level = logging.INFO if check.status == "ok" else logging.WARNING
