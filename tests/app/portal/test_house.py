@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import date
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.app.portal.people import a_person
 from tests.app.portal.seating import rows, seat, value_of
 from tests.builders import TONIGHT, a_booking
 from web.guest.booking_form import read_offer
-from web.monitoring import OUTSIDE, Examiner
+from web.monitoring import Examiner
 
 RULES = "/portal/venue/rules"
 EMAILS = "SELECT kind, recipient FROM email WHERE kind GLOB 'house_*'"
@@ -143,11 +144,11 @@ async def test_the_door_sees_as_much_of_a_name_as_the_rules_say(running, rule, n
 
 
 async def test_the_house_is_written_to_once_about_a_check_that_fails_twice_in_a_row(
-    running, monkeypatch
+    box, clock, monkeypatch
 ):
-    await set_rules(running, house_email=HOUSE)
+    await set_rules(box, house_email=HOUSE)
     shown, sent, outcome = [], [], ["unreachable"]
-    examiner = Examiner(running.box, running.app[OUTSIDE])
+    examiner = Examiner(box, SimpleNamespace(url="", latest=None))
 
     async def send(_settings, recipient, *texts):
         sent.append((recipient, texts[-1]))
@@ -161,7 +162,7 @@ async def test_the_house_is_written_to_once_about_a_check_that_fails_twice_in_a_
     async def look(result):
         """Return how many emails this look adds."""
         before = len(sent)
-        running.clock.advance(300)
+        clock.advance(300)
         shown.append(result)
         await examiner.job.run()
         return len(sent) - before
@@ -172,7 +173,7 @@ async def test_the_house_is_written_to_once_about_a_check_that_fails_twice_in_a_
     assert [await look(bad) for _ in range(3)] == [1, 0, 0]
     assert [await look(result) for result in (good, bad, bad)] == [0, 0, 1]
     assert sent[-1] == (HOUSE, "No backup.\n\nPlug the stick in.")
-    await set_rules(running, hears_checks=0)
+    await set_rules(box, hears_checks=0)
     assert [await look(result) for result in (good, bad, bad)] == [0, 0, 0]
 
 
