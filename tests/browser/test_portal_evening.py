@@ -76,7 +76,7 @@ async def test_left_takes_two_taps_and_can_be_undone(portal, size):
     assert (now.status, host.taps) == ("completed", 2)
     await host.page.wait_for_selector(f"tr:has({chip(salma)}.gone) .free")
     assert await violations(host.page) == []
-    await host.page.click(action("take-back"))
+    await host.tap(action("take-back"))
     assert (await becomes(portal, salma, action("left"), host.page)).status == "confirmed"
     assert portal.complaints == []
 
@@ -94,7 +94,7 @@ async def test_a_no_show_takes_two_taps_and_can_be_undone(portal, clock, size):
     assert (now.status, now.no_show, host.taps) == ("cancelled", 1, 2)
     await host.page.wait_for_selector(f"tr:has({chip(salma)}.gone) .free")
     assert await violations(host.page) == []
-    await host.page.click(action("take-back"))
+    await host.tap(action("take-back"))
     assert (await becomes(portal, salma, action("no-show"), host.page)).status == "confirmed"
     assert portal.complaints == []
 
