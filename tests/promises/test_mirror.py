@@ -524,7 +524,7 @@ async def test_every_question_of_the_document_has_an_answer(mirror):
     assert len(answers) == 10
     assert all(answers)
     assert answers[0][0].startswith("Riad Atlas|1|2|2|0")
-    assert f"Riad Atlas|5 Fri|2" in answers[1]
+    assert "Riad Atlas|5 Fri|2" in answers[1]
     assert "Riad Atlas|2|2|90|2.0" in answers[9]
 
 
