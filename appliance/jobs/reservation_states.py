@@ -149,6 +149,10 @@ def settle_expired_requests(tx: Transaction) -> int:
     return len(rows)
 
 
+def _ended(reader: Reader) -> dict[str, str]:
+    return {"ended": last_ended_evening_now(reader).isoformat()}
+
+
 def remind_of_payments(tx: Transaction) -> int:
     """Email guests once before what they pay in advance is due. Returns the number of emails."""
     due = list(tx.rows(f"SELECT id {_PAYMENT_REMINDERS} AND {_REMINDED_AT} <= :now LIMIT :limit",
@@ -161,13 +165,13 @@ def remind_of_payments(tx: Transaction) -> int:
 def free_unpaid(tx: Transaction) -> int:
     """Cancel what is not paid by its deadline, if the venue's `payment_frees` is set.
 
-    Returns the number of cancelled reservations, at most BATCH. Keeps those of which a part is paid
-    or whose party is inside.
+    Returns the number of cancelled reservations, at most BATCH. Keeps those whose party is inside,
+    whose evening has ended, or of which a part is paid.
     """
     if not get_venue(tx).payment_frees:
         return 0
     due = list(tx.rows(f"SELECT id {_UNPAID} AND expires_at <= :now LIMIT :limit",
-                       {"now": tx.now, "limit": BATCH}))  # fmt: skip
+                       {"now": tx.now, "limit": BATCH, **_ended(tx)}))  # fmt: skip
     for (reservation_id,) in due:
         cancel(tx, reservation_id, actor="box")
     return len(due)
@@ -175,7 +179,7 @@ def free_unpaid(tx: Transaction) -> int:
 
 # A day before the deadline, or halfway to it if that is later.
 _REMINDED_AT = f"(expires_at - min({DAY_MS}, (expires_at - created_at) / 2))"
-_UNPAID = "FROM reservation WHERE status = 'pending' AND arrived = 0"
+_UNPAID = "FROM reservation WHERE status = 'pending' AND arrived = 0 AND date > :ended"
 _PAYMENT_REMINDERS = """
     FROM reservation r LEFT JOIN booking_request ON reservation_seq = seq
     WHERE status = 'pending' AND expires_at > :now AND customer_email IS NOT NULL
@@ -227,7 +231,9 @@ def find_next_due(reader: Reader) -> int | None:
     instants = [
         reader.value("SELECT min(expires_at) FROM reservation WHERE status = 'requested'"),
         reader.value(f"SELECT min({_REMINDED_AT}) {_PAYMENT_REMINDERS}", {"now": reader.now}),
-        reader.value(f"SELECT min(expires_at) {_UNPAID}") if venue.payment_frees else None,
+        reader.value(f"SELECT min(expires_at) {_UNPAID}", _ended(reader))
+        if venue.payment_frees
+        else None,
     ]
     for condition, days in (("status = 'confirmed'", 0), ("access_code IS NOT NULL", CODE_DAYS)):
         evening = reader.value(f"SELECT min(date) FROM reservation WHERE {condition}")  # noqa: S608

@@ -4,6 +4,7 @@ from datetime import date, timedelta
 import pytest
 
 from appliance.clock import format_instant
+from appliance.jobs.reservation_states import free_unpaid
 from appliance.reservations.change import cancel
 from appliance.reservations.create import enter_for_guest
 from appliance.reservations.payments import record_payment, void_payment
@@ -148,3 +149,15 @@ async def test_a_part_paid_in_time_keeps_the_table_also_after_it_was_voided(worl
 
     assert (await world.get(id_)).status == "pending"
     assert "payment_reminder" not in await letters(world)
+
+
+async def test_what_was_never_paid_in_a_past_evening_is_not_cancelled_when_the_rule_is_set(world):
+    await world.start()
+    id_ = await book_prepaid(world, frees=0)
+    await world.pass_until("2026-12-02T00:00:00Z")
+    world.clock.set("2026-12-02T00:00:00Z")
+    await world.database.write(lambda tx: tx.execute("UPDATE venue SET payment_frees = 1"))
+    await world.scheduler.settle()
+
+    assert await world.database.write(free_unpaid) == 0
+    assert (await world.get(id_)).status == "pending"
