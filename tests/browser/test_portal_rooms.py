@@ -4,7 +4,6 @@ import base64
 import io
 from urllib.parse import parse_qs, urlsplit
 
-import zxingcpp
 from PIL import Image
 
 from appliance.staff.two_factor import totp_code
@@ -13,6 +12,7 @@ from tests.app.portal.people import PASSWORD
 from tests.browser.accessibility import violations
 from tests.browser.keyboard import is_within, press, reach, write
 from tests.browser.phones import PHONE
+from tests.qr_codes import qr_codes
 
 TWENTY = "A1-A12;Allée 1;2;4;standard;300\nB1-B6;Bar 1;1;2;bar\nV1;Salon Zellige;4;10;vip;3000\nV2"
 NEXT_SATURDAY = "2026-11-28"
@@ -112,8 +112,8 @@ async def sign_in(page, name):
 async def scan(page):
     """Return the secret in the QR code on the page."""
     picture = Image.open(io.BytesIO(await page.locator(".pairing-code svg").screenshot()))
-    [code] = zxingcpp.read_barcodes(picture.convert("L"))
-    return base64.b32decode(parse_qs(urlsplit(code.text).query)["secret"][0])
+    [code] = qr_codes(picture.convert("L"))
+    return base64.b32decode(parse_qs(urlsplit(code).query)["secret"][0])
 
 
 def shown(portal, secret):

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from html.parser import HTMLParser
 
 import pytest
-import zxingcpp
 from icalendar import Calendar
 from msgspec import structs
 from PIL import Image
@@ -27,6 +26,7 @@ from appliance.reservations.email_queue import (
     WITH_PASS,
     queue_email,
 )
+from tests.qr_codes import qr_codes
 from tests.unit.email.conftest import GUEST, SENDER, a_reservation
 
 HOSTILE = [
@@ -106,11 +106,9 @@ async def test_the_pass_in_the_letter_is_read_by_a_scanner(contents, monkeypatch
     _, html, pictures = parts(letter)
     picture, attached = pictures
     image = Image.open(io.BytesIO(picture.get_content())).convert("L")
-    (code,) = zxingcpp.read_barcodes(image)
-    assert code.text == contents.pass_text
-    assert len(code.text) == 139
-    half = zxingcpp.read_barcodes(image.resize((image.width // 2, image.height // 2)))
-    assert [found.text for found in half] == [contents.pass_text]
+    half = image.resize((image.width // 2, image.height // 2))
+    assert len(contents.pass_text) == 139
+    assert qr_codes(image) == qr_codes(half) == [contents.pass_text]
     assert f"cid:{picture['Content-ID'].strip('<>')}" in html
     assert picture.get_content_disposition() == "inline"
     assert attached.get_content_disposition() == "attachment"
