@@ -35,7 +35,7 @@ LAYERS = (
     {"appliance.tls"},
     {"appliance.backup"},
     {"appliance.mirror"},
-    {"appliance.doctor"},
+    {"appliance.checks"},
     {"appliance.jobs"},
     {"appliance.commands"},
     {"terminal_bridge"},

@@ -73,7 +73,7 @@ def messages_in_the_code():
             directory_filter=lambda folder: Path(folder).name not in {"frontend", "static"},
     ))  # fmt: skip
     results = {"ok": None, "warn": (1, 2), "fail": (1, 2), "of": (2, 3), "at_least": (4, 5)}
-    checks = extract_from_dir(ROOT / "appliance" / "doctor", kinds[:1], keywords=results)
+    checks = extract_from_dir(ROOT / "appliance" / "checks", kinds[:1], keywords=results)
     findings = {part for _, _, message, _, _ in checks for part in forms(message)}
     said = {forms(message)[0] for _, _, message, _, _ in wanted}
     refusals = {refusal.text for refusal in all_refusals()}

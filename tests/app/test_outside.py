@@ -6,13 +6,13 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from appliance.core.tokens import Keyring
-from appliance.doctor.outside import (
+from appliance.checks.network import (
     PROOF_PATH,
     OutsideWatch,
     check_outside,
     is_checked,
 )
+from appliance.core.tokens import Keyring
 from appliance.webhooks.client import OwnAuthority
 from tests.app.portal.people import a_person
 from tests.conftest import running_box, with_settings

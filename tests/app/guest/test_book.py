@@ -126,9 +126,11 @@ async def test_what_is_wrong_or_not_offered_says_so_and_books_nothing(world, gue
 async def test_policies_and_phone_number_are_read_before_booking_and_beside_the_pass(world, guest):
     policies = {"cancellation": "24 h <b>", "lateArrivalMinutes": 20, "minimumAge": "18"}
     policies |= {"Chiens": "en laisse", "petsAllowed": True}
-    changes = {"policies": json.dumps(policies), "phone": "+212 524 00 00 00"}
+    changes = {"policies": json.dumps(policies), "phone": "+212 524 00 00 00", "days": 44}
     await world.database.write(
-        lambda tx: tx.execute("UPDATE venue SET policies = :policies, phone = :phone", changes)
+        lambda tx: tx.execute(
+            "UPDATE venue SET policies = :policies, phone = :phone, contact_days = :days", changes
+        )
     )
     for path in ("/book", world.access(await world.reserve())):
         html = await (await guest.get(path)).text()
@@ -138,6 +140,7 @@ async def test_policies_and_phone_number_are_read_before_booking_and_beside_the_
         assert " 20 minutes" in html
         assert "Âge minimum" not in html  # not a number
         assert 'href="tel:+212524000000"' in html
+        assert path != "/book" or "44 jours" in html
 
 
 async def test_a_slot_after_midnight_is_offered_with_the_date_on_which_it_begins(world, guest):

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.checks.check import RELAY_AWAY, observe
 from appliance.core.settings import read_settings
 from appliance.core.ssh import ensure_key
-from appliance.doctor.check import RELAY_AWAY, observe
 from appliance.relay import Relay
 from appliance.tls.acme import REQUESTED, State, _write_state
 from tests.app.portal.people import a_person, keeps_settings

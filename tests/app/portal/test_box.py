@@ -3,9 +3,9 @@
 import pytest
 
 from appliance.box import find_heartbeat, write_heartbeat
+from appliance.checks.check import RELAY_UNUSABLE, observe
 from appliance.clock import parse_instant
 from appliance.core.settings import read_settings
-from appliance.doctor.check import RELAY_UNUSABLE, observe
 from appliance.staff.audit_log import list_audit_entries
 from tests.app.portal.people import a_person, keeps_settings
 from tests.conftest import with_settings

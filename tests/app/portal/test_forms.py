@@ -47,6 +47,7 @@ def said_at(page: str, name: str) -> str:
      ("venue/rules", {**VENUE, "early_minutes": "two"}, "early_minutes"),
      ("venue/rules/policies", {"minimumAge": "old", "dressCode": ""}, "minimumAge"),
      ("venue/slots", {**SLOT, "start": "10 pm"}, "start"),
+     ("venue/slots", {**SLOT, "end": SLOT["start"]}, "end"),
      ("venue/slots", {**SLOT, "days": "9"}, "days"),
      ("venue/slots", {key: SLOT[key] for key in ("name", "start", "end")}, "days"),
      ("venue/closings", {"first": "2026-12-26", "last": "2026-12-24", "reason": "x"}, "last"),

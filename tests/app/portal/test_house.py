@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from appliance.checks.check import Check
 from appliance.core.errors import InvalidSlot
-from appliance.doctor.check import Check
 from appliance.email.rendering import Composer, read_contents
 from appliance.reservations.change import cancel
 from appliance.reservations.create import enter_for_guest

@@ -1,5 +1,7 @@
 """The list of reservations: filters, pages, CSV export."""
 
+import re
+
 import pytest
 
 from appliance.reservations.payments import record_payment
@@ -134,3 +136,14 @@ async def test_a_period_that_is_none_is_said_at_its_field_and_keeps_the_filters(
     for name, _, text in (pair.partition("=") for pair in query.split("&")):
         assert value_of(page, name) == text
     assert "ledger" not in page
+
+
+async def test_a_new_venue_is_not_told_to_search_otherwise(new_box):
+    owner = await a_person(new_box)
+    for path in ("reservations", "door/log"):
+        _, page, _ = await owner.get(f"/portal/{path}")
+        _, searched, _ = await owner.get(f"/portal/{path}?q=x")
+        said = [re.search(r'class="empty">([^<]*)<', each)[1] for each in (page, searched)]
+        assert said[0] != said[1], path
+    _, page, _ = await owner.get("/portal/reservations/new")
+    assert re.search(r'id="none-free".*?<a href="/portal/venue"', page, re.DOTALL)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from appliance.doctor.check import RELAY_AWAY, observe
+from appliance.checks.check import RELAY_AWAY, observe
 from appliance.door.terminals import issue_terminal
 from appliance.venue.edit import add_slot
 from appliance.venue.model import Slot

@@ -113,6 +113,8 @@ ARABIC = "رقم;الاسم\nA1;شرفة الصيف\nA2;طاولة النافذ�
      for text, encodings in (
          (FRENCH, ("utf-8", "utf-8-sig", "utf-16", "cp1252", "mac_roman")),
          (FRENCH.replace("œ", "oe").replace("’", "'"), ("cp850",)),
+         ("Table;Nom\nA1;Cœur", ("cp1252", "mac_roman")),
+         ("Table;Nom\nA1;CAFÉ", ("cp1252", "mac_roman", "cp850")),
          (ARABIC, ("utf-8", "utf-8-sig", "utf-16", "cp1256", "mac_arabic", "cp720")))
      for encoding in encodings],
 )  # fmt: skip

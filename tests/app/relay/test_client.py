@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
+from appliance.checks.check import list_observations
 from appliance.core.ssh import key_file
-from appliance.doctor.check import list_observations
 from appliance.relay import relay_file
 from tests.app.relay.relay_world import CALLER, HERE, Answering, header_of
 from tests.conftest import opened_box

@@ -3,11 +3,14 @@
 import io
 import json
 import os
+import sys
 import tarfile
 
 import pyrage
 import pytest
 from pyrage import x25519
+
+from web.main import main
 
 LIVE = ("--environment", "live")
 KEY = ("key", "create", *LIVE)
@@ -127,3 +130,17 @@ def test_a_planted_backup_writes_nothing_but_text_on_the_console(program, tmp_pa
 
     assert "\x1b" not in program.out + program.err
     assert "\nroot" not in program.out
+
+
+@pytest.mark.parametrize("argv", [("key", "list"), ("doctor",)])
+@pytest.mark.parametrize("encoding", ["ascii", "iso8859-1"])
+def test_a_terminal_without_the_letters_of_a_text_still_gets_its_answer(
+    box, monkeypatch, argv, encoding
+):
+    box(*KEY, "--name", "رياض’")
+    shown = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding=encoding))
+
+    assert main([*argv, "--data", str(box.data)], {"LANG": "fr_MA.UTF-8"}) == 0
+
+    assert "?" in shown.getvalue().decode(encoding)

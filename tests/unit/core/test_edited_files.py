@@ -7,6 +7,7 @@ import pytest
 from appliance.core.edited_files import decode_edited, parse_edited
 from appliance.core.errors import OperatorError
 from appliance.core.settings import read_settings
+from terminal_bridge.agent.run import read_bridge_settings
 
 GOOD = '[server]\nport = 9000\n\n[mail]\nhost = "smtp.riad.example"\nsender = "été@riad.example"\n'
 
@@ -45,3 +46,11 @@ def test_what_an_editor_put_there_is_named_with_its_line(raw, named):
 
     assert str(caught.value).startswith("settings.toml ")
     assert named in str(caught.value)
+
+
+def test_the_settings_of_a_bridge_are_read_in_this_way_too(tmp_path):
+    file = tmp_path / "edited.toml"
+    file.write_bytes("\nname = “Riad”\n".encode())
+
+    with pytest.raises(OperatorError, match="Line 2 contains “"):
+        read_bridge_settings(file)

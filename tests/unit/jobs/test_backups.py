@@ -6,8 +6,8 @@ import pytest
 
 from appliance.backup.catalogue import read_record, write_record
 from appliance.backup.copies import Copier, CopyRecord
+from appliance.checks.check import DAMAGED, RELAY_AWAY, observe
 from appliance.core.data_directory import DataDirectory
-from appliance.doctor.check import DAMAGED, RELAY_AWAY, observe
 from appliance.jobs.nightly import (
     BackupCopies,
     FrequentBackups,

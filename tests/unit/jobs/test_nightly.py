@@ -6,9 +6,9 @@ import pytest
 
 from appliance.backup.catalogue import Record, read_record, write_record
 from appliance.backup.recovery_key import ensure_recovery_key
+from appliance.checks.check import DAMAGED, list_observations
 from appliance.clock import parse_instant
 from appliance.core.data_directory import DataDirectory
-from appliance.doctor.check import DAMAGED, list_observations
 from appliance.jobs.nightly import NightlyWork, Retention, next_night
 from appliance.scheduler import Scheduler
 from tests.unit.backup.making import MASTER_KEY

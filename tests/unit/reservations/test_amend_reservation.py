@@ -18,6 +18,7 @@ from appliance.reservations.change import (
     amend_reservation,
     as_seen,
     cancel,
+    change_reservation,
     mark_late,
     move_to_table,
 )
@@ -103,6 +104,18 @@ async def test_a_party_is_marked_late_and_not_late_again(box, clock, booked):
     assert again.version == late.version
     assert on_time.late_at is None
     assert happened(box) == ["created", "late", "not_late"]
+
+
+@pytest.mark.parametrize(("slot", "is_still_late"), [("22:00", False), ("19:30", True)])
+async def test_a_party_that_moves_to_another_time_is_no_longer_late(box, slot, is_still_late):
+    write = box.live.database.write
+    party = await write(enter_by_staff, a_booking(slot="19:30"), actor=BY)
+    await write(mark_late, party.id, late=True, actor=BY)
+    wanted = {"slot": slot, "table_ids": (table_id("T2"),)}
+
+    moved = (await write(change_reservation, party.id, wanted, actor=BY)).reservation
+
+    assert (moved.late_at is not None) == is_still_late
 
 
 TYPED, STORED = "+٢١٢ ٦٠٠ ٠٠٠ ٠٠٩", "+212 600 000 009"

@@ -5,7 +5,7 @@ import pytest
 
 from appliance.clock import ZoneDatabase
 from tests.clocks import StoppedClock
-from tests.unit.doctor.conftest import a_volume, english
+from tests.unit.checks.conftest import a_volume, english
 
 MIB = 1 << 20
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.checks.check import ask_health
 from appliance.core.i18n import load_languages
 from appliance.core.scanner_settings import ReaderSettings
-from appliance.doctor.check import ask_health
 from tests.conftest import Running, with_settings
-from tests.unit.doctor.conftest import english
+from tests.unit.checks.conftest import english
 
 
 @pytest.mark.parametrize(("answer", "status"), [(200, "ok"), (503, "fail"), (None, "fail")])

@@ -11,9 +11,9 @@ import pytest
 from appliance.backup.catalogue import read_record, write_record
 from appliance.backup.copies import CopyRecord
 from appliance.backup.create import _NO_ROOM
+from appliance.checks import data
 from appliance.core.i18n import load_languages
-from appliance.doctor import data
-from tests.unit.doctor.conftest import english
+from tests.unit.checks.conftest import english
 
 
 def spoil(path):

@@ -1,4 +1,4 @@
-"""The doctor's checks of the certificates."""
+"""The checks of the certificates."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from appliance.tls.acme import State
 from appliance.tls.authority import wanted_names
 from appliance.tls.certificates import IMPORTED, OBTAINED, Certificates, import_certificate
 from tests.clocks import StoppedClock
-from tests.unit.doctor.conftest import english
+from tests.unit.checks.conftest import english
 from tests.unit.tls.test_importing import a_certificate, pem_of
 
 ADDRESSES = ["192.168.1.20"]
@@ -22,7 +22,7 @@ DAY_MS = 86_400_000
 @pytest.fixture(autouse=True)
 def at_home(monkeypatch):
     """A machine with one address in the house."""
-    monkeypatch.setattr("appliance.doctor.checks.own_addresses", lambda: ADDRESSES)
+    monkeypatch.setattr("appliance.checks.network.own_addresses", lambda: ADDRESSES)
 
 
 def certificates(ward, slug="riad-atlas"):
@@ -75,7 +75,7 @@ def test_an_address_at_which_the_box_does_not_listen_needs_no_certificate(
 ):
     certificates(ward)
     changing = "2a02:aaaa:1:1::20"  # a provider that changes the prefix each day
-    monkeypatch.setattr("appliance.doctor.checks.own_addresses", lambda: [*ADDRESSES, changing])
+    monkeypatch.setattr("appliance.checks.network.own_addresses", lambda: [*ADDRESSES, changing])
     ward.set(server={"host": host})
 
     assert ward.status("certificate") == status

@@ -5,18 +5,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from appliance.clock import SystemClock, newest_zone_database
-from appliance.core.tokens import Tokens
-from appliance.database.integrity import session
-from appliance.doctor import checks as doctor_checks
-from appliance.doctor.check import (
+from appliance.checks import examine as all_checks
+from appliance.checks.check import (
     MESSAGES,
     RELAY_AWAY,
     RELAY_UNUSABLE,
     Check,
     worst,
 )
-from appliance.doctor.checks import CHECKS, examine
+from appliance.checks.examine import CHECKS, examine
+from appliance.clock import SystemClock, newest_zone_database
+from appliance.core.tokens import Tokens
+from appliance.database.integrity import session
 from appliance.reservations.create import enter_by_staff
 from appliance.tls.acme import REASONS
 from tests.builders import a_booking
@@ -42,7 +42,7 @@ def test_a_check_that_breaks_is_a_finding_and_stops_no_other(ward, monkeypatch):
     def sound(context):
         return Check.ok("All is well.")
 
-    monkeypatch.setattr(doctor_checks, "CHECKS", (broken, sound))
+    monkeypatch.setattr(all_checks, "CHECKS", (broken, sound))
     found = examine(ward.context)
 
     assert [(check.name, check.status) for check in found] == [("broken", "fail"), ("sound", "ok")]
