@@ -132,7 +132,8 @@ def test_everything_we_send_can_be_held_against_its_last_member(document):
 
 ROOT = Path(__file__).parents[3]
 DESCRIPTION = build_document(PARTNER_ROUTE_TABLE, [])["info"]["description"]
-TEXTS = {"readme": (ROOT / "README.md").read_text("utf-8"), "openapi": DESCRIPTION}
+WEBHOOKS = (ROOT / "docs/partners/webhooks.md").read_text("utf-8")
+TEXTS = {"webhooks": WEBHOOKS, "openapi": DESCRIPTION}
 (CASE, *_) = json.loads((ROOT / "tests/vectors/webhook_signature.json").read_text("utf-8"))["cases"]
 
 
