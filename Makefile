@@ -68,7 +68,7 @@ help:
 	@echo 'make soak     the long tests in full, with a table at the end; less than an hour (ONLY="kills cuts")'
 	@echo 'make binary   build dist/venuebox, one file with everything inside, and measure it'
 	@echo 'make release  sign it with KEY=release.pem, for venuebox update'
-	@echo 'make journey  build it once more elsewhere, compare, and run the whole journey with it'
+	@echo 'make journey  run the whole journey with it, on a machine with nothing but the C library'
 	@echo 'make pictures take the pictures of the README from the demo'
 	@echo 'make program  prepare the program alone: .venv/bin/venuebox'
 	@echo 'make setup    the same with everything that tests and checks it'

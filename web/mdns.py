@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from appliance.box import Box
+from appliance.checks.network import NONCE_BYTES, PROOF_PATH
 from appliance.core.errors import OperatorError, log_exception
 from appliance.core.network import (
     REMOTE_ADDRESSES,
@@ -35,7 +36,6 @@ from appliance.core.network import (
     source_address,
 )
 from appliance.database.database import ChangedBeside
-from appliance.doctor.outside import NONCE_BYTES, PROOF_PATH
 from appliance.outbox import VenueChanged
 from appliance.scheduler import run_in_daemon_thread
 from appliance.venue.model import Venue, get_venue

@@ -16,16 +16,16 @@ from aiohttp import web
 
 from appliance.backup.catalogue import read_record
 from appliance.box import Box, find_heartbeat, write_heartbeat
-from appliance.core.errors import NotFound, OperatorError, Unavailable
-from appliance.core.i18n import load_languages
-from appliance.core.settings import Settings, read_settings
-from appliance.database.connection import Reader
-from appliance.doctor.check import (
+from appliance.checks.check import (
     Check,
     CheckContext,
     Machine,
 )
-from appliance.doctor.outside import OutsideWatch
+from appliance.checks.network import OutsideWatch
+from appliance.core.errors import NotFound, OperatorError, Unavailable
+from appliance.core.i18n import load_languages
+from appliance.core.settings import Settings, read_settings
+from appliance.database.connection import Reader
 from appliance.environment import Environment
 from appliance.http.request import answer
 from appliance.reservations.email_queue import find_house_language
@@ -187,7 +187,7 @@ OUTSIDE = web.AppKey("outside", OutsideWatch)
 
 def _run_checks(box: Box, outside: Check | None, *, deep: bool) -> list[Check]:
     # Imported here because it loads the mail client, which would delay the start of the box.
-    from appliance.doctor.checks import examine  # noqa: PLC0415
+    from appliance.checks.examine import examine  # noqa: PLC0415
 
     directory = box.directory
     settings: Settings | str = box.settings

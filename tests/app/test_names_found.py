@@ -25,7 +25,7 @@ NAMES = [
 ]
 
 
-async def test_a_name_is_found_as_it_is_typed(running):
+async def test_every_name_is_found_by_its_usual_typed_forms(running):
     host = await a_person(running, "host")
     _, token = await a_terminal(running, role="search")
     headers = {"Authorization": f"Bearer {token}"}

@@ -40,7 +40,7 @@ class Names(HTMLParser):
 
 
 @pytest.mark.parametrize("language", ["fr", "ar"])
-async def test_no_page_lets_a_browser_translate_a_name(running, language):
+async def test_no_page_lets_a_browser_translate_names(running, language):
     sql = "UPDATE venue_table SET name = :name, number = :number WHERE id = :id"
     renamed = {"name": TABLE, "number": NUMBER, "id": table_id("T1")}
     for environment in (running.live, running.test):

@@ -11,9 +11,9 @@ from datetime import date
 
 import pytest
 
+from appliance.checks.check import RELAY_AWAY, observe
 from appliance.core.settings import MailSettings
 from appliance.core.tokens import hash_token
-from appliance.doctor.check import RELAY_AWAY, observe
 from appliance.door.terminals import offer_pairing
 from appliance.email.rendering import EMAIL_KINDS, Composer, read_contents
 from appliance.outbox import announce

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from appliance.box import Box
-from appliance.core.errors import OperatorError, Unavailable, log_exception
-from appliance.database.database import ChangedBeside
-from appliance.doctor.check import (
+from appliance.checks.check import (
     RELAY_AWAY,
     RELAY_UNUSABLE,
     list_observations,
     observe,
 )
+from appliance.core.errors import OperatorError, Unavailable, log_exception
+from appliance.database.database import ChangedBeside
 from appliance.http.request import networks_of
 from appliance.relay import Relay
 

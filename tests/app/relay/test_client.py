@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
+from appliance.checks.check import list_observations
 from appliance.core.ssh import key_file
-from appliance.doctor.check import list_observations
 from appliance.relay import relay_file
 from tests.app.relay.relay_world import CALLER, HERE, Answering, header_of
 from tests.conftest import opened_box
@@ -70,7 +70,7 @@ async def joined(root, clock, settings, relay, monkeypatch):
             await found.client.close()
 
 
-async def test_a_box_follows_join_and_leave_while_it_runs(joined):
+async def test_a_running_box_applies_joining_and_leaving_a_relay(joined):
     joined.start()
     await asyncio.sleep(0)
     assert joined.seen_faults() == set()
@@ -83,7 +83,7 @@ async def test_a_box_follows_join_and_leave_while_it_runs(joined):
     await joined.until_seen()
 
 
-async def test_a_lost_line_is_opened_again(joined):
+async def test_a_lost_relay_connection_is_opened_again(joined):
     joined.start()
     joined.change(joined.offer)
     await joined.until_reached()
@@ -95,7 +95,7 @@ async def test_a_lost_line_is_opened_again(joined):
 
 
 @pytest.mark.parametrize("accepts", [False, True])
-async def test_a_relay_that_does_not_answer_is_told_until_it_does(
+async def test_an_unresponsive_relay_is_reported_until_it_responds(
     joined, monkeypatch, accepts, unused_tcp_port_factory
 ):
     joined.start()
@@ -119,7 +119,7 @@ async def test_a_relay_that_does_not_answer_is_told_until_it_does(
         ({"listen_port": 1}, "relay_taken"),  # another box's, or this one's old one
     ],
 )
-async def test_each_refusal_is_told_until_the_relay_accepts_the_box(joined, change, name):
+async def test_each_refusal_is_reported_until_the_relay_accepts_the_box(joined, change, name):
     joined.start()
     joined.change(replace(joined.offer, **change))
     await joined.until_seen((name, HERE))
@@ -129,7 +129,7 @@ async def test_each_refusal_is_told_until_the_relay_accepts_the_box(joined, chan
     await joined.until_seen()
 
 
-async def test_a_file_or_key_that_cannot_be_used_is_told_until_it_can(joined, monkeypatch):
+async def test_an_unusable_file_or_key_is_reported_until_it_works(joined, monkeypatch):
     monkeypatch.setattr(client, "_READ_AGAIN_SECONDS", (0.01, 0.02))
     joined.offer.save(joined.root)
     joined.start()
@@ -146,7 +146,7 @@ async def test_a_file_or_key_that_cannot_be_used_is_told_until_it_can(joined, mo
         await joined.until_seen()
 
 
-async def test_a_box_without_https_says_that_it_cannot_use_the_relay(joined):
+async def test_a_box_without_https_reports_that_it_cannot_use_the_relay(joined):
     joined.start(serves_tls=False)
     joined.change(joined.offer)
 
@@ -154,7 +154,7 @@ async def test_a_box_without_https_says_that_it_cannot_use_the_relay(joined):
     assert joined.relay.lines == []
 
 
-async def test_a_box_that_stops_accepts_no_more_callers(joined):
+async def test_a_stopping_box_accepts_no_new_callers(joined):
     joined.start()
     joined.change(joined.offer)
     await joined.until_reached()

@@ -12,7 +12,7 @@ from tests.journeys.box_process import STOP_SECONDS, BoxProcess, found_box
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 
-async def test_eight_terminals_with_retries_admit_each_party_once_and_hear_the_same(tmp_path):
+async def test_eight_terminals_with_retries_admit_each_party_once_and_get_the_same_events(tmp_path):
     seed = random.randrange(10**6)
     print(f"\nseed {seed}")
     crowd = expect(found_box(tmp_path).data, 240, seed)
@@ -36,7 +36,7 @@ async def read_until_over(client, terminal, heard, kind=None):
                     return
 
 
-async def test_a_stop_waits_for_no_listener(tmp_path):
+async def test_stopping_the_box_does_not_wait_for_listeners(tmp_path):
     crowd = expect(found_box(tmp_path).data, 1, 1)
     heard = [[] for _ in crowd.terminals]
     with BoxProcess(crowd.data, log=tmp_path / "box.log") as box:

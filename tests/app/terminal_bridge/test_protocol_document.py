@@ -17,7 +17,7 @@ def rows(title: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
-def test_every_call_is_described_and_no_other():
+def test_the_document_describes_exactly_the_existing_calls():
     described = [row[0].strip("`") for row in rows("Calls")[1:]]
 
     assert sorted(described) == sorted(
@@ -25,7 +25,7 @@ def test_every_call_is_described_and_no_other():
     )
 
 
-def test_every_verdict_stands_under_its_colour():
+def test_every_verdict_is_listed_under_its_colour():
     described = {
         result: colour
         for colour, results in rows("Verdicts")[1:]
@@ -35,7 +35,7 @@ def test_every_verdict_stands_under_its_colour():
     assert described == dict(COLOURS)
 
 
-def test_every_role_kind_of_event_and_kind_of_conflict_is_described():
+def test_every_role_event_type_and_conflict_type_is_documented():
     assert [row[0].strip("`") for row in rows("Who may do what")[1:]] == list(ROLES)
     assert {row[0].strip("`") for row in rows("The live feed")[1:]} == {
         "totals", "check-in", "change", "conflict", "reset", "revoked",

@@ -110,7 +110,9 @@ if os.geteuid() == 0:  # who is not root has no rights to give up
             (path / "list").chmod(0o644)
         return folder
 
-    def test_every_command_is_the_owner_before_it_opens_anything(data, venue_file, tmp_path):
+    def test_every_command_run_as_root_becomes_the_owner_before_it_opens_a_file(
+        data, venue_file, tmp_path
+    ):
         run_as_root(data, ["backup"])
         [made] = (data / "backups").iterdir()
         named = {VENUE: str(venue_file), BACKUP: str(made.rename(tmp_path / made.name))}
@@ -129,7 +131,7 @@ if os.geteuid() == 0:  # who is not root has no rights to give up
         assert kept_by_root(data) == []
 
     @pytest.mark.parametrize("place", ["tls", "tls/own"])
-    def test_a_backup_takes_nothing_that_a_link_leads_to(data, roots, place):
+    def test_a_backup_does_not_follow_symbolic_links(data, roots, place):
         before = tree(roots)
         if place == "tls":
             shutil.rmtree(data / "tls", ignore_errors=True)
@@ -145,7 +147,7 @@ if os.geteuid() == 0:  # who is not root has no rights to give up
             assert "shadow" not in names_in(data)
 
     @pytest.mark.parametrize("place", ["tls", "tls/sub"])
-    def test_a_restore_puts_nothing_where_a_link_leads(data, roots, place):
+    def test_a_restore_does_not_write_through_symbolic_links(data, roots, place):
         before = tree(roots)
         (data / place).mkdir(parents=True, exist_ok=True)
         (data / place / "zz-venuebox.sh").write_text("echo mine")
@@ -187,7 +189,7 @@ if os.geteuid() == 0:  # who is not root has no rights to give up
         ["key list", "key create --environment live --name Partner", "doctor",
          "backup", "backup kit", "restore --latest", "serve --port 0"],
     )  # fmt: skip
-    def test_a_stranger_is_told_whose_box_it_is(strangers, words):
+    def test_another_user_gets_an_error_that_names_the_owner_of_the_box(strangers, words):
         with as_nobody():
             said = strangers.complaint(*words.split())
 

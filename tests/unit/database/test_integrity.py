@@ -41,7 +41,7 @@ def names(reader):
 
 @pytest.mark.process
 @pytest.mark.parametrize("left", ["", "VACUUM", "PRAGMA journal_mode = DELETE"])
-async def test_another_sqlite_program_may_write_to_the_files_of_a_stopped_box(path, clock, left):
+async def test_other_sqlite_programs_can_write_to_the_files_of_a_stopped_box(path, clock, left):
     database = Database(path, clock, Tokens(), ZONES)
     await database.write(hire, "Salma")
     await database.close()
@@ -61,7 +61,7 @@ async def test_another_sqlite_program_may_write_to_the_files_of_a_stopped_box(pa
     assert found[:2] == ["('ok',)", "('Salma Idrissi',) ('Youssef',)"]
 
 
-def test_a_start_keeps_every_commit_of_a_killed_box_and_empties_its_log(path, clock):
+def test_starting_after_a_crash_keeps_every_commit_and_empties_the_wal(path, clock):
     connection = open_connection(path)
     for number in range(5):
         connection.execute("INSERT INTO heartbeat VALUES (1, ?) ON CONFLICT DO UPDATE SET at = ?",

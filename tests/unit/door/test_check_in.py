@@ -25,7 +25,7 @@ async def portal(box):
     return box.live.database, terminal, guest, notices
 
 
-async def test_who_let_people_in_is_named_and_the_other_doors_are_told_of_those_who_come_or_go(
+async def test_other_doors_are_notified_of_each_arrival_and_departure_with_the_staff_name(
     portal,
 ):
     database, terminal, guest, notices = portal

@@ -40,7 +40,7 @@ def systemd(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.process
-def test_systemd_hears_no_more_of_a_loop_that_stands_still_and_ends_it_with_its_traces(systemd):
+def test_a_stuck_event_loop_stops_notifying_systemd_and_is_killed_with_a_traceback(systemd):
     listening, environ = systemd
     environ = {**os.environ, **environ, "WATCHDOG_USEC": "400000"}
     stuck = subprocess.Popen([sys.executable, "-c", STUCK], env=environ, text=True,
@@ -62,7 +62,7 @@ def test_systemd_hears_no_more_of_a_loop_that_stands_still_and_ends_it_with_its_
     assert "stand_still" in said
 
 
-def test_a_reserve_made_on_a_full_disk_grows_when_there_is_space_again(tmp_path):
+def test_a_reserve_created_on_a_full_disk_grows_when_space_is_free_again(tmp_path):
     reserve, size = DiskReserve(tmp_path, 2 << 20), 1 << 20
     (tmp_path / "ballast").write_bytes(bytes(size))
 
@@ -98,7 +98,7 @@ class ReserveOnAVolume(DiskReserve):
         (False, OSError(30, "read-only file system"), OSError(30, "read-only"), True),
     ],
 )
-async def test_everything_is_taken_again_once_there_is_room(box, monkeypatch, tmp_path, looks):
+async def test_all_writes_are_accepted_again_when_space_is_free(box, monkeypatch, tmp_path, looks):
     monkeypatch.setattr(life, "_LOOK_SECONDS", 0.0)
     reserve = ReserveOnAVolume(tmp_path / "volume", *looks)
 

@@ -34,7 +34,7 @@ def connect(certificates, name, *protocols):
     return shown, asking.selected_alpn_protocol()
 
 
-def test_only_who_validates_the_name_gets_the_challenges_certificate(certificates, tmp_path):
+def test_only_an_acme_validation_request_gets_the_challenge_certificate(certificates, tmp_path):
     own = read_certificate(tmp_path / LEAF)
     challenges = certificates.challenges
     with challenges.answering(certificates.context):
@@ -59,7 +59,7 @@ def test_only_who_validates_the_name_gets_the_challenges_certificate(certificate
     assert not list(tmp_path.glob("*challenge*"))
 
 
-def test_nothing_is_answered_after_the_order_even_if_its_thread_goes_on(certificates, tmp_path):
+def test_no_challenge_is_answered_after_the_order_ends(certificates, tmp_path):
     own = read_certificate(tmp_path / LEAF)
     with certificates.challenges.answering(certificates.context):
         pass

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from appliance.backup.catalogue import Record, write_record
+from appliance.checks.check import Check, CheckContext, Machine
+from appliance.checks.examine import examine
 from appliance.clock import SystemClock, newest_zone_database
 from appliance.core.data_directory import DataDirectory
 from appliance.core.i18n import load_languages
 from appliance.core.settings import Settings
 from appliance.core.tokens import Tokens
 from appliance.database.integrity import session
-from appliance.doctor.check import Check, CheckContext, Machine
-from appliance.doctor.checks import examine
 from tests.conftest import with_settings
 from tests.unit.commands.conftest import made_box  # noqa: F401 - a fixture
 
