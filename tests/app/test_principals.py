@@ -99,7 +99,7 @@ SENT_BY_PROGRAMS = re.compile(r"(/test)?/no-reminders/.*|/test/echo/.*")
 
 
 def changing(running: Running, *kinds: str) -> list[tuple[str, str]]:
-    """Return the changing routes declared for one of `kinds`."""
+    """Return the routes that change something and are declared for one of `kinds`."""
     return [
         (method, a_path(path))
         for (method, path), principal in running.app[PRINCIPALS].items()

@@ -1,4 +1,4 @@
-"""One client that asks for many pages at once does not hold up the door."""
+"""A client that requests many pages at once does not delay scans."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A box that starts with a wrong clock and without a time server: what it erases and sends."""
+"""What a box erases and sends if it starts with a wrong clock and without a time server."""
 
 import asyncio
 from datetime import date, timedelta
@@ -28,7 +28,7 @@ def settings():
 
 @pytest.fixture
 async def evening(tmp_path, clock, settings, receiver):
-    """The directory of a box that was switched off in the evening, and the ids of its guests."""
+    """The directory of a box that was switched off during an evening, and the ids of its guests."""
     async with running_box(tmp_path, clock, settings) as running:
         write = running.live.database.write
         await write(register_endpoint, running.live.keyring, receiver.url, ("reservation.created",))

@@ -1,4 +1,4 @@
-"""A partner looks after its own endpoints: change, new secret, health, attempts, replay in bulk."""
+"""A partner manages its own endpoints: change, new secret, health, attempts, bulk replay."""
 
 import hmac
 

@@ -1,4 +1,4 @@
-"""What the box believes of the machine's clock, and its timer when the clock was set."""
+"""When the box trusts the machine's clock, and how its timer reacts to clock changes."""
 
 import asyncio
 
@@ -91,7 +91,7 @@ def test_a_clock_confirmed_by_ntp_or_a_person_is_trusted_even_if_it_jumped(
 
 
 async def rings(machine, seconds, monkeypatch):
-    """Start an alarm that looks every 5 ms; return a function that tells whether it has rung."""
+    """Start an alarm that checks every 5 ms. Return a function that tells whether it fired."""
     monkeypatch.setattr("appliance.clock._LOOK_SECONDS", 0.005)
     rung = asyncio.Event()
     alarm = Alarm(machine, seconds, rung.set)

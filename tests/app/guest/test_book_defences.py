@@ -1,4 +1,4 @@
-"""Forms from programs, and too many forms, book nothing."""
+"""Forms sent by bots, and too many forms, book nothing."""
 
 import re
 from datetime import date, timedelta
@@ -74,7 +74,7 @@ async def test_viewing_availability_changes_nothing(world, guest):
 
 
 class TestBehindOneAddress:
-    """A carrier puts thousands of phones behind one address: the address is not the guest."""
+    """A carrier puts thousands of phones behind one address. They do not share one limit."""
 
     @pytest.fixture
     def settings(self):
@@ -85,7 +85,7 @@ class TestBehindOneAddress:
 
     @pytest.fixture
     def book(self, world, guest):
-        """Return `book(address)`: another guest at that address books another evening."""
+        """Return `book(address)`, with which a new guest at that address books another evening."""
         numbers = count(1)
 
         async def send_from(address, **changes):

@@ -1,4 +1,4 @@
-"""A box looks for another one of its venue on the network before it serves."""
+"""Before a box serves, it looks for another box of its venue on the network."""
 
 from dataclasses import replace
 from ipaddress import ip_interface
@@ -17,7 +17,7 @@ ANYWHERE = "0.0.0.0"  # noqa: S104 - nothing listens
 
 @pytest.fixture
 def found(monkeypatch):
-    """The base URLs that are announced for the venue; an exception is raised instead."""
+    """The announced base URLs of the venue. An exception in the list is raised."""
     urls = []
 
     async def look_up(_venue_id, _host):

@@ -1,4 +1,4 @@
-"""Date, time, tables and size of a reservation, changed by staff in one form; groups."""
+"""Staff change date, time, tables and size of a reservation in one form. Groups."""
 
 import pytest
 

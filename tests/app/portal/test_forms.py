@@ -27,7 +27,7 @@ TYPED_IN = {"name", "slug", "first", "last", "reason", "time_zone", "currency", 
 
 
 def said_at(page: str, name: str) -> str:
-    """Return the error beside that field, which must be marked invalid and focused."""
+    """Return the error beside this field, which must be marked invalid and focused."""
     tag = re.search(rf'<(?:input|select|textarea)[^>]*\bname="{name}"[^>]*>', page)[0]
     described = rf'aria-invalid="true" aria-describedby="refused-{name}\b[^"]*" autofocus'
     assert re.search(described, tag), tag

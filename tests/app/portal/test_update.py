@@ -37,7 +37,7 @@ def authority():
 
 
 class Site:
-    """Serves `content` at any https address with `status`, and counts the bytes that were asked."""
+    """Serve `content` with `status` at any https address, and count the requested bytes."""
 
     def __init__(self):
         self.content, self.status, self.requests = b"", 200, 0
@@ -61,7 +61,7 @@ class Site:
 
 @pytest.fixture
 async def site(running, authority, tmp_path, monkeypatch):
-    """The site at `update.url` of version 1.0, whose systemd takes requests."""
+    """The update site of a box of version 1.0 that runs under systemd."""
     monkeypatch.setattr(service, "UNIT", tmp_path / "venuebox.service")
     path = service.make_update_units(tmp_path, "/usr/bin/venuebox")["venuebox-update.path"]
     (tmp_path / "venuebox-update.path").write_text(path, "utf-8")

@@ -1,4 +1,4 @@
-"""The box's connection to its relay: it comes back by itself, and says when it cannot."""
+"""The box reconnects to its relay by itself, and reports when it cannot."""
 
 import asyncio
 import socket
@@ -18,7 +18,7 @@ from web.relay.client import RelayClient
 
 
 class Joined:
-    """A box, its relay, and the client between them."""
+    """A box, its relay, and the relay client that connects them."""
 
     def __init__(self, box, root, relay):
         self.box, self.root, self.relay = box, root, relay
@@ -33,7 +33,7 @@ class Joined:
         return {(each.name, each.detail) for each in self.box.live.database.peek(list_observations)}
 
     async def until_seen(self, *wanted):
-        """Wait until these faults are observed, and no others."""
+        """Wait until exactly these faults are observed."""
         await self.relay.until(lambda: self.seen_faults() == set(wanted))
 
     async def until_told(self, *names):
@@ -49,7 +49,7 @@ class Joined:
             return False
 
     def change(self, relay):
-        """As a command in another process does."""
+        """Change the relay file as a command in another process does."""
         if relay is None:
             relay_file(self.root).unlink()
         else:

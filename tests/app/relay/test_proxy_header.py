@@ -1,4 +1,4 @@
-"""The PROXY header (version 2) with which a caller's connection begins."""
+"""The PROXY header (version 2) at the start of a caller's connection."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What else may be scanned or typed: access links, access codes, names."""
+"""Other texts that can be scanned or typed: guest links, access codes, names."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The live feed: all that changes tonight's list, to everybody who listens, without a gap."""
+"""The live feed sends every change of tonight's list to every listener without a gap."""
 
 import pytest
 

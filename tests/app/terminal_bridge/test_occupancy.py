@@ -1,4 +1,4 @@
-"""People inside: who came in minus who went out, the same at every door and in the door log."""
+"""The number of people inside is the same at every door and in the scan log."""
 
 import json
 import random
@@ -18,7 +18,7 @@ async def totals_of(door):
 
 
 async def inside_of(door):
-    """How many people are inside, which the door log must say too."""
+    """Return the number of people inside, after checking it against the scan log."""
     ((logged,),) = await door.rows(IN_THE_LOG)
     people = (await totals_of(door))["inside"]["people"]
     assert people == logged

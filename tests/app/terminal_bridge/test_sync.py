@@ -1,4 +1,4 @@
-"""Scans made out of the box's reach: what happened is counted, once, and as it would have been."""
+"""Uploaded offline scans are counted once, with the result that they would have had online."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Midnight, the end of the evening, early guests, and the hour that Morocco lives twice."""
+"""Midnight, the end of the evening, early guests, and the hour that Morocco repeats."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Each verdict of the door protocol, in the order of the checks; no tampered pass is taken."""
+"""Each verdict of the door protocol, in the order of the checks. No forged pass is accepted."""
 
 import random
 
@@ -31,7 +31,7 @@ def a_pass(guest, **changes) -> GuestPass:
 
 
 async def sign(door, guest_pass: GuestPass) -> str:
-    """A pass that this door's own key signed, whatever it says."""
+    """Return a pass with any content, signed with this door's own key."""
     _, private_key = await door.environment.database.read(get_signing_key, door.environment.keyring)
     return encode_pass(guest_pass, private_key)
 

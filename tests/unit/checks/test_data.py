@@ -1,4 +1,4 @@
-"""The checks of what the box keeps: databases, keys, files, backups."""
+"""The checks of the stored data: databases, keys, files, backups."""
 
 import json
 from dataclasses import asdict, replace
@@ -23,7 +23,7 @@ def spoil(path):
 
 
 def orphan_a_row(path):
-    """The box's own connections refuse it: foreign keys are off in a bare one."""
+    """Insert a row with a missing parent, over a connection without foreign keys."""
     connection = apsw.Connection(str(path))
     connection.execute("INSERT INTO history (reservation_id, at, what, actor)"
                        " VALUES ('nobody', 1, 'created', 'box')")  # fmt: skip

@@ -1,4 +1,4 @@
-"""The one writer: refusals leave no trace; what may not be on the disk is not acknowledged."""
+"""The single writer: refused actions are rolled back, and only durable commits are acknowledged."""
 
 import asyncio
 import math
@@ -182,7 +182,7 @@ def fail(_reader: Reader) -> None:
 
 
 def fail_and_end(reader: Reader) -> None:
-    """As SQLite may, when a disk gives nothing: it ends the transaction by itself."""
+    """Fail and end the transaction, as SQLite may do on a full disk."""
     reader.connection.execute("ROLLBACK")
     fail(reader)
 

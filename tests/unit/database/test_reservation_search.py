@@ -1,4 +1,4 @@
-"""What SQL leaves out of a search is nobody whom it looks for."""
+"""The SQL filter of a search never excludes a matching reservation."""
 
 from datetime import date, timedelta
 

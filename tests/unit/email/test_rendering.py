@@ -55,7 +55,7 @@ def parts(message):
 
 
 def with_changes(contents, **changes):
-    """Return the contents with fields of email, reservation or venue replaced: `venue__name=…`."""
+    """Return the contents with replaced fields, such as `venue__name=…`."""
     for path, value in changes.items():
         part, _, field = path.partition("__")
         inner = getattr(contents, part)

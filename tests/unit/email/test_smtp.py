@@ -147,7 +147,7 @@ async def test_an_email_is_not_sent_again_while_the_server_is_slow_to_accept_it(
 
 
 class Strict(Handler):
-    """A relay that turns away whoever greets as `localhost`."""
+    """A mail server that refuses clients which greet as `localhost`."""
 
     def __init__(self):
         super().__init__()

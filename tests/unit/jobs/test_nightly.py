@@ -1,4 +1,4 @@
-"""The night's work: due after the latest proof, caught up after a time off, told when it fails."""
+"""Nightly work: when it is due, how it catches up, and how failures are reported."""
 
 from types import SimpleNamespace
 

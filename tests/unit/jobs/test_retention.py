@@ -17,13 +17,13 @@ NOW = parse_instant("2026-11-21T19:00:00Z")
 
 
 class World:
-    """An environment with one endpoint, and a retention whose timer the test reads."""
+    """An environment with one endpoint, and a retention job whose timer the test reads."""
 
     def __init__(self, environment, clock):
         self.environment, self.database, self.clock = environment, environment.database, clock
 
     async def add(self, state, days, *, attempts=1, excerpt="ok", count=1):
-        """Deliveries that ended, or were tried last, so many days ago."""
+        """Add deliveries that ended, or were last tried, this many days ago."""
         await self.database.write(self._add, state, days, attempts, excerpt, count)
 
     def _add(self, tx, state, days, attempts, excerpt, count):
@@ -143,7 +143,7 @@ async def test_row_27_other_writes_happen_between_the_steps_of_a_long_retention(
 
 
 async def a_sign_in(world, clock, instant, *, seen=None):
-    """A session that began then, and a wrong password of that moment."""
+    """Insert a session and a wrong password of that time."""
 
     def sign_in(tx):
         person = create_staff(tx, f"P {instant}", "host").staff_id

@@ -1,4 +1,4 @@
-"""Letters: what a change writes to the guest, in its transaction, and what becomes of it."""
+"""The emails that changes queue in their own transactions, and the states of these emails."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What becomes of a request, an unpaid booking and a confirmed reservation."""
+"""The changes of state of a request, an unpaid and a confirmed reservation."""
 
 import pytest
 

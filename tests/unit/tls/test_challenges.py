@@ -1,4 +1,4 @@
-"""The answers to an authority that checks the name, given to nobody else."""
+"""Only an authority that validates the name gets the challenge's answer."""
 
 import ssl
 from hashlib import sha256
@@ -24,7 +24,7 @@ def certificates(tmp_path):
 
 
 def connect(certificates, name, *protocols):
-    """The certificate and the protocol that a client gets who offers `protocols`."""
+    """Return the certificate and the protocol for a client that offers `protocols`."""
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
     if protocols:

@@ -1,4 +1,4 @@
-"""Where a bridge decides its scans, and that each reaches the box exactly once."""
+"""Who decides a bridge's scans, and that each scan reaches the box exactly once."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A serial scanner over a pseudo terminal: read, answered, unplugged, plugged in again."""
+"""A serial scanner on a pseudo terminal: read, answered, unplugged and plugged in again."""
 
 import asyncio
 
