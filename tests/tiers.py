@@ -20,13 +20,18 @@ _LEFT_OUT = {
     "slow": "tests that take more than a second",
     "": "tests that were not asked for",
 }  # fmt: skip
+# About how many seconds a test of that kind takes; one marked `slow(30)` takes about 30.
+_SECONDS = {"slow": 5.0, "browser": 3.0, "process": 2.0}
 _MORE = "make test-all runs them too, make soak the long forms."
 _left_out: Counter[str] = Counter()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
-    """Mark the tests of each folder. Deselect smoke tests if there is no Chromium."""
-    missing = []
+    """Mark and sort the tests. Deselect smoke tests if there is no Chromium.
+
+    The slowest files come first, so that no worker ends long after the others.
+    """
+    missing, seconds = [], Counter[Path]()
     for item in items:
         folder = item.path.relative_to(_ROOT).parts[0]
         if item.get_closest_marker("smoke"):
@@ -34,9 +39,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
                 missing.append(item)
         elif folder in _FOLDERS:
             item.add_marker(_FOLDERS[folder])
+        seconds[item.path] += _estimate(item)
     if missing and config.option.markexpr:
         items[:] = [item for item in items if item not in missing]
         config.hook.pytest_deselected(items=missing)
+    if not getattr(config.option, "loadscopereorder", True):
+        items.sort(key=lambda item: -seconds[item.path])
+
+
+def _estimate(item: pytest.Item) -> float:
+    for kind, seconds in _SECONDS.items():
+        if marker := item.get_closest_marker(kind):
+            return float(marker.args[0] if marker.args else seconds)
+    return 0.0
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:

@@ -82,7 +82,7 @@ class Serving:
         """Send SIGTERM, wait, and return the seconds until the exit."""
         asked = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(timeout=15)
+        self.process.wait(timeout=60)
         return time.monotonic() - asked
 
     def complaint(self) -> str:

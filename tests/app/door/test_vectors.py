@@ -10,7 +10,7 @@ import pytest
 from appliance.core.phone_numbers import contains
 from appliance.core.text import fold
 from appliance.door.guest_pass import lookalikes, parse_access_code
-from tests.unit.door.test_keyboard_layouts import ARABIC, AZERTY, typed
+from tests.unit.door.test_keyboard_layouts import HOSTS, typed
 
 pytestmark = pytest.mark.process
 
@@ -83,11 +83,10 @@ def test_a_pass_with_any_changed_character_is_rejected():
     assert judge(changed) == [{"browser": None, "library": None}] * len(changed)
 
 
-@pytest.mark.parametrize("keys", [AZERTY, ARABIC | {"B": "\ufefb"}], ids=["azerty", "arabic"])
-def test_text_typed_with_every_keyboard_layout_is_converted_back(keys):
+def test_text_typed_with_every_keyboard_layout_is_converted_back():
     vector = VECTORS["vectors"][0]
-    (answer,) = judge([typed(vector["text"], keys)])
-    assert answer["browser"] == vector["pass"]
+    answers = judge([typed(vector["text"], keys) for keys in HOSTS.values()])
+    assert [answer["browser"] for answer in answers] == [vector["pass"]] * len(HOSTS)
 
 
 CLASSIFYING = """

@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 
 from tests.app.terminal_bridge.many_doors import complaints, expect, storm
-from tests.journeys.box_process import BoxProcess, found_box
+from tests.journeys.box_process import STOP_SECONDS, BoxProcess, found_box
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
@@ -21,7 +21,7 @@ async def test_eight_terminals_with_retries_admit_each_party_once_and_get_the_sa
         evening = await storm(crowd, box.address, 600, seed)
 
         assert complaints(crowd, evening) == []
-        assert box.stop() < 10
+        assert box.stop() < STOP_SECONDS
     assert box.complaints() == ""
 
 
@@ -47,7 +47,7 @@ async def test_stopping_the_box_does_not_wait_for_listeners(tmp_path):
             ]
             while not all(heard):  # noqa: ASYNC110 - tasks beside fill it
                 await asyncio.sleep(0.02)
-            assert await asyncio.to_thread(box.stop) < 10
+            assert await asyncio.to_thread(box.stop) < STOP_SECONDS
             await asyncio.gather(*ears)
 
     assert heard == [["totals"]] * len(crowd.terminals)

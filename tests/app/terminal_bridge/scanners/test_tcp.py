@@ -12,7 +12,7 @@ from terminal_bridge.scanners import tcp
 from terminal_bridge.scanners.scanner import Answer, Watch, line_of
 from terminal_bridge.scanners.tcp import TcpReader
 from tests.app.terminal_bridge.scanners.conftest import reading
-from tests.journeys.box_process import BoxProcess, found_box
+from tests.journeys.box_process import STOP_SECONDS, BoxProcess, found_box
 from tests.journeys.partner_side import calling as calling_box
 from tests.waiting import within
 
@@ -209,7 +209,7 @@ async def test_a_box_with_readers_stops_immediately_even_with_an_open_connection
         line = await answer_of(reader.readline())
 
         assert line.startswith(b"GREEN checked_in Terrasse_1 1/2 ")
-        assert await asyncio.to_thread(box.stop) < 10
+        assert await asyncio.to_thread(box.stop) < STOP_SECONDS
         writer.close()
     finally:
         box.kill()
