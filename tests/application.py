@@ -30,7 +30,7 @@ class _Compiled(jinja2.BytecodeCache):
 
 
 _COMPILED = _Compiled()
-# The files and templates of all applications of a run are the same.
+# All applications of a run have the same files and templates.
 rendering.StaticFiles = cache(rendering.StaticFiles)  # type: ignore[assignment,misc]
 rendering.make_templates = cache(rendering.make_templates)
 

@@ -17,7 +17,7 @@ from appliance.reservations.request import Booking
 from tests.clocks import StoppedClock
 
 VENUE_ID = "0b5e2f5e-6c0a-4d55-8a1e-3a4f5b6c7d8e"
-TONIGHT = "2026-11-21"  # a Saturday; the `clock` fixture stands at 19:00 of it
+TONIGHT = "2026-11-21"  # a Saturday; the `clock` fixture shows 19:00 of this day
 _SPACE = UUID("6b1c9f2e-0000-4000-8000-000000000000")
 
 

@@ -31,12 +31,12 @@ from tests.ports import held_port
 
 MASTER_KEY = bytes(range(32))
 
-# A busy machine is no counterexample: what is promised about time is measured by `make bench`.
+# No deadline, because the machine may be busy. `make bench` measures times.
 hypothesis.settings.register_profile("venuebox", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("venuebox")
 
 watch_event_loops()
-gc.set_threshold(50_000, 20, 50)  # a run makes much and keeps most of it
+gc.set_threshold(50_000, 20, 50)  # a run creates many objects and keeps most of them
 
 pytest_plugins = ["tests.tiers", "tests.machine"]
 
@@ -139,7 +139,7 @@ async def opened_box(
         if not (directory / "live.db").exists():
             for template in furnished_template().iterdir():
                 shutil.copy(template, directory)
-            for look in ("check_before_serving", "migrate"):  # a fresh copy needs neither
+            for look in ("check_before_serving", "migrate"):  # not needed for a copy
                 stack.enter_context(patch(f"appliance.box.{look}"))
         box = open_box(
             directory,

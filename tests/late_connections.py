@@ -9,7 +9,7 @@ import socket
 from asyncio import selector_events
 from typing import Any
 
-_TURNS = 20  # of the loop, at most, until what is aborted is gone
+_TURNS = 20  # maximum turns of the loop until aborted connections are gone
 
 
 def watch_event_loops() -> None:

@@ -30,16 +30,16 @@ NOW = clock.parse_instant("2026-11-21T19:00:00Z")
 _OTHERS = ("process", "browser", "network", "smoke", "soak")
 _look_up = socket.getaddrinfo
 _new_context = ssl.SSLContext.__new__
-_NO_CHECK_TIME = 0x200000  # of OpenSSL, which asks the real clock only
+_NO_CHECK_TIME = 0x200000  # OpenSSL's flag, because it knows only the real clock
 
-# Constants of test modules are made before any fixture.
+# Constants of test modules are computed before any fixture runs.
 clock._SYSTEM_ZONES = Path("/no/zoneinfo")
 
 
 @pytest.fixture(autouse=True)
 def machine(request: pytest.FixtureRequest) -> Iterator[None]:
     """Run the test on the simulated machine, unless its mark needs the real one."""
-    os.umask(0o022)  # a box that started in an earlier test has set its own
+    os.umask(0o022)  # a box of an earlier test has changed it
     if any(request.node.get_closest_marker(name) for name in _OTHERS):
         yield
         return
@@ -127,7 +127,7 @@ def _list_adapters(*_: object) -> list[SimpleNamespace]:
 
 def _look_up_numbers(host: Any, *rest: Any, **options: Any) -> Any:
     if host in {"localhost", b"localhost"}:
-        host = "127.0.0.1"  # whatever /etc/hosts says or leaves out
+        host = "127.0.0.1"  # regardless of /etc/hosts
     if host not in {None, ""}:
         try:
             ip_address(host.decode() if isinstance(host, bytes) else host.partition("%")[0])

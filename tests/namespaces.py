@@ -18,7 +18,7 @@ def ip(*argv: str) -> None:
 
 def within(network: str, function: Callable[..., Any], *args: Any) -> Any:
     """Call a function in this network and return its result. Its sockets stay in the network."""
-    with ThreadPoolExecutor(1) as thread:  # a namespace is a thread's
+    with ThreadPoolExecutor(1) as thread:  # each thread has its own namespace
         return thread.submit(_call, network, function, args).result()
 
 

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("appliance", "terminal_bridge", "web")
 
-# A room may import from its own layer and from those before it. A new room is placed here first.
+# A package may import from its own layer and earlier ones. Add a new package here first.
 LAYERS = (
     {"appliance", "appliance.core"},
     {"appliance.clock", "appliance.logs"},
@@ -43,7 +43,7 @@ LAYERS = (
 )
 LAYER_OF = {room: number for number, layer in enumerate(LAYERS) for room in layer}
 
-# A second SQLite in the process undoes apsw's locks; the bridge's spool is a file apsw never opens.
+# Two SQLite libraries in a process break each other's locks. apsw never opens the bridge's spool.
 OTHER_SQLITES = {"sqlite3", "_sqlite3", "pysqlite3", "aiosqlite"}
 
 

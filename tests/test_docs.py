@@ -137,7 +137,7 @@ def test_every_setting_named_in_a_document_exists():
     names, variables = ({row[column] for row in describe_settings()} for column in (0, 1))
     sections = "|".join({name.split(".")[0] for name in names})
     text = "\n".join(DOCUMENTS.values())
-    others = {"VENUEBOX_DATA", "VENUEBOX_RUNTIME"}  # where its data is, and where it unpacks itself
+    others = {"VENUEBOX_DATA", "VENUEBOX_RUNTIME"}  # variables that are not settings
 
     assert set(re.findall(rf"`((?:{sections})\.[a-z]\w+)[` ]", text)) - names == set()
     assert set(re.findall(r"VENUEBOX_[A-Z]\w+", text)) - variables - others == set()
@@ -148,7 +148,7 @@ def test_every_file_named_in_a_document_exists():
     named = {
         path
         for document, text in DOCUMENTS.items()
-        if document != "CHANGELOG.md"  # which names what was there before
+        if document != "CHANGELOG.md"  # the changelog names files of earlier versions
         for path in re.findall(rf"`((?:{tops})/[\w./-]*\w/?)(?:::[\w:]+)?`", text)
         if PurePath(path).parts[:2] != ("web", "static")  # made by make
     }

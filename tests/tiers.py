@@ -78,7 +78,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     ran: dict[str, int] = defaultdict(int)
     seconds: dict[str, float] = defaultdict(float)
     slowest: list[tuple[float, str]] = []
-    for outcome in ("", "passed", "failed", "error"):  # "": what went well before and after
+    for outcome in ("", "passed", "failed", "error"):  # "": passed setups and teardowns
         for report in terminalreporter.stats.get(outcome, []):
             if not isinstance(report, pytest.TestReport):
                 continue  # a file that could not be collected

@@ -94,7 +94,7 @@ def test_headers_over_64_kb_get_status_431_and_browsers_get_a_page(serving, head
     assert b"<html" in late[2]
     assert "431" in as_page[0]
     assert b'<section lang="ar" dir="rtl">' in as_page[2]
-    assert b"/static/" not in as_page[2]  # it would be refused too
+    assert b"/static/" not in as_page[2]  # a larger one would be refused too
     assert "431" in as_json[0]
     assert json.loads(as_json[2])["code"] == "VALIDATION_ERROR"
 

@@ -154,7 +154,7 @@ def test_a_kept_demo_has_the_same_keys_endpoints_and_reservations_on_another_por
                 fetch(f"{serving.address}/test/v1/{path}", Authorization=f"Bearer {key}")[1]
                 for path in ("venue", "reservations", "webhooks")
             ]
-            # The guests' links follow the address.
+            # The links for guests contain the current address.
             pages = [
                 json.loads(re.sub(r":\d+/test/(access|claim-guest)/", "", text)) for text in pages
             ]

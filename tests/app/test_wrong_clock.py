@@ -55,7 +55,7 @@ async def test_while_the_clock_is_ten_years_ahead_nothing_expires_until_an_owner
     monkeypatch.setattr("appliance.scheduler._UNBELIEVED_SECONDS", 0.01)
     clock.set(IN_TEN_YEARS)
     kept = [("Salma Idrissi", "confirmed"), ("Salma Idrissi", "requested")]
-    for _ in range(2):  # a restart makes no clock right
+    for _ in range(2):  # a restart does not correct the clock
         async with running_box(tmp_path, clock, settings) as running:
             body = a_body(date="2036-11-22", idempotencyKey=str(len(receiver.requests)),
                           tableId=table_id(f"T{len(receiver.requests)}"))  # fmt: skip

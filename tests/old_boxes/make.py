@@ -40,7 +40,7 @@ from tests.webhooks.receivers import OK, Receiver, a_server, an_answer
 FOLDER = Path(__file__).parent
 NOW = f"{TONIGHT}T20:00:00Z"
 YESTERDAY, TOMORROW = date(2026, 11, 20), date(2026, 11, 22)
-QUESTIONS = {  # asked of the box when it is made, and again when it is opened
+QUESTIONS = {  # requests whose answers are stored, and compared when the box is opened
     "/v1/venue": "key",
     "/v1/reservations?limit=100": "key",
     f"/v1/availability?date={TONIGHT}&slot=22:00": "key",
@@ -122,7 +122,7 @@ async def make(folder):
     directory.make_folders()
     directory.master_key_file.write_bytes(MASTER_KEY)
     directory.master_key_file.chmod(0o600)
-    text = re.sub(r"^#(?=\w+ = )", "", settings_example(), flags=re.MULTILINE)  # each by its name
+    text = re.sub(r"^#(?=\w+ = )", "", settings_example(), flags=re.MULTILINE)  # identified by name
     for name, value in (("allow_networks", '["127.0.0.0/8"]'), ("allow_http", "true")):
         text = re.sub(rf"^{name} = .*$", f"{name} = {value}", text, flags=re.MULTILINE)
     directory.settings_file.write_text(text, "utf-8")

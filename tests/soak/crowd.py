@@ -16,15 +16,15 @@ from tests.promises.checker import Call
 
 GUESTS = 2
 SLOTS = ("19:30", "22:00", None)
-WINDOW = 6  # tables that are fought for at a time
-OF_ONE_WINDOW = 4_000  # requests, before the next tables come
+WINDOW = 6  # number of tables that the partners compete for at a time
+OF_ONE_WINDOW = 4_000  # requests until the next tables are used
 NIGHTS = 5
 KNOWN = 24  # guests whom the doors know at a time
 TRIES = 3
 LOST = (ConnectionError, TimeoutError, OSError)
 
 
-# Every booking that was only ever refused: all alike, and not worth a log of its own.
+# All bookings that were only refused share this call, to save memory.
 REFUSED = Call({}, [(409, {})])
 
 
@@ -41,8 +41,8 @@ class Crowd:
     hung_up: int = 0
     goal: int = 10**12
     until: float = float("inf")
-    tonight: list = field(default_factory=list)  # (reservation id, link) of those to be let in
-    strange: list = field(default_factory=list)  # answers that no document knows
+    tonight: list = field(default_factory=list)  # (reservation id, link) of guests to admit
+    strange: list = field(default_factory=list)  # undocumented answers
     seconds: dict = field(default_factory=lambda: {"book": [], "scan": []})
 
     @property
@@ -57,7 +57,7 @@ class Crowd:
             chance = draw.random()
             if chance < 0.18 and own:
                 await self.cancel(wires[0], own.pop(draw.randrange(len(own))))
-            elif chance < 0.20 and self.tonight:  # somebody else's, perhaps
+            elif chance < 0.20 and self.tonight:  # perhaps a reservation of another partner
                 await self.cancel(wires[0], draw.choice(self.tonight)[0])
             elif chance < 0.25 and keys:
                 await self.book(wires[0], draw.choice(keys))

@@ -29,7 +29,7 @@ ENDPOINTS = {"all": None, "second": None, "arrivals": ["reservation.checked_in"]
              "cancels": ["reservation.cancelled"], "fifth": None}  # fmt: skip
 CONTENDED = {"arrivals": ["reservation.checked_in"]}
 TABLES = 120
-PACE = 0.3  # seconds between two wishes of a partner or a door
+PACE = 0.3  # seconds between two requests of a partner or a door
 GUESTS, GUEST_EVERY = 500, 10.0
 HOUSE_EVERY = 4.0
 STALLING = 500

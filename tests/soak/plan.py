@@ -17,7 +17,7 @@ class Step:
     name: str
     tries: str
     command: tuple[str, ...]
-    seconds: float  # at most; then it is ended, which counts as a failure
+    seconds: float  # time limit in seconds, after which the step fails
     beside: bool = False
 
 

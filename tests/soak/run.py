@@ -21,7 +21,7 @@ from tests.soak.plan import PLAN
 ROOT = Path(__file__).parents[2]
 SCRATCH = ROOT / "build" / "soak"
 SECONDS_IN_ALL = 3540.0  # nothing runs longer than 59 minutes
-AFTER_THE_END = 5.0  # to leave in good order
+AFTER_THE_END = 5.0  # seconds to end in order
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Outcome:
     tries: str
     seconds: float = 0.0
     result: str = "not run"
-    rows: list = field(default_factory=list)  # as `tell` writes them
+    rows: list = field(default_factory=list)  # rows that `tell` has written
     violations: list = field(default_factory=list)
 
     @property

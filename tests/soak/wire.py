@@ -50,7 +50,7 @@ class Wire(asyncio.Protocol):
             return
         length = LENGTH.search(head)
         if length is None:
-            if head[9:12] not in {b"204", b"304"}:  # in pieces: the rest is not worth reading
+            if head[9:12] not in {b"204", b"304"}:  # chunked; the rest is not needed
                 head += b"\r\nConnection: close"
         elif len(rest) < int(length[1]):
             return

@@ -118,7 +118,7 @@ class TestBehindOneAddress:
         answers = [await book(f"203.0.113.{n}", **spellings[n % 2]) for n in range(7)]
 
         assert answers == [303] * 6 + [429]
-        assert await book("203.0.113.6") == 303  # somebody else there
+        assert await book("203.0.113.6") == 303  # another guest behind the same address
 
     async def test_a_browser_holds_six_bookings_with_whatever_contacts(self, world, guest, book):
         first = await send(guest, a_form(await token_of(world, guest)))

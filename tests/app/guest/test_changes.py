@@ -28,7 +28,7 @@ async def test_reducing_the_party_notifies_the_partner_the_guest_and_the_venue(w
 
     assert await post(world, guest, reservation, guests="1") == 303
 
-    assert (await now_of(world, reservation)).guests == 1  # below what the table is meant for
+    assert (await now_of(world, reservation)).guests == 1  # below the table's minimum
     assert await told(world) == ["reservation.updated", "changed", "house_changed"]
 
 

@@ -89,7 +89,7 @@ async def test_links_of_both_environments_follow_the_address_and_keep_the_last_o
         ("10.0.0.5", None, "http://10.0.0.5:8080"),
         (ANYWHERE, None, "http://127.0.0.1:8080"),
         (ANYWHERE, "http://10.0.0.9:8080", "http://10.0.0.9:8080"),
-        (ANYWHERE, "http://10.0.0.9:9090", "http://127.0.0.1:8080"),  # it has another port
+        (ANYWHERE, "http://10.0.0.9:9090", "http://127.0.0.1:8080"),  # a different port
         (ANYWHERE, "https://riad.example", "http://127.0.0.1:8080"),  # stored by an older version
     ],
 )

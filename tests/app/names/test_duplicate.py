@@ -56,7 +56,7 @@ async def test_a_failing_network_does_not_prevent_the_box_from_serving(box, foun
     [
         ("192.168.1.20", True),
         ("fd00::20", True),
-        ("192.168.1.7", False),  # its own
+        ("192.168.1.7", False),  # the box's own announcement
         ("192.168.2.20", False),
         ("127.0.0.1", False),
         ("169.254.169.254", False),

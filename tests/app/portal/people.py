@@ -68,7 +68,7 @@ class Person:
             method, path, headers={**self.headers, **(headers or {})}, allow_redirects=False,
             **kwargs,
         ) as response:  # fmt: skip
-            if response.content_type == "text/event-stream":  # it has no end
+            if response.content_type == "text/event-stream":  # the stream never ends
                 response.close()
                 return response.status, "", dict(response.headers)
             return response.status, await response.text(), dict(response.headers)

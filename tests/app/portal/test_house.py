@@ -168,7 +168,7 @@ async def test_the_venue_is_emailed_once_about_a_check_that_fails_twice_in_a_row
         return len(sent) - before
 
     assert [await look(result) for result in (good, bad, good, bad)] == [0, 0, 0, 0]
-    assert await look(bad) == 1  # the mail server does not take it
+    assert await look(bad) == 1  # the mail server rejects the email
     outcome[0] = "accepted"
     assert [await look(bad) for _ in range(3)] == [1, 0, 0]
     assert [await look(result) for result in (good, bad, bad)] == [0, 0, 1]

@@ -155,7 +155,7 @@ async def test_the_setup_steps_are_shown_to_the_owner_until_the_rest_is_postpone
     assert (await owner.post(done))[0] == 303
 
     assert done not in (await owner.get(RULES))[1]
-    for person, count in ((owner, 6), (manager, 0)):  # they stay listed for ever
+    for person, count in ((owner, 6), (manager, 0)):  # the steps stay listed permanently
         _, page, _ = await person.get("/portal/box")
         assert len(re.findall(r'<li><a href="/portal/[^"]*" class="', page)) == count
 

@@ -92,7 +92,7 @@ async def test_the_owner_can_install_a_newer_release(running, site, tmp_path, ow
     [entry, *_] = await running.live.database.read(list_audit_entries, 1, before=2**53)
     assert (entry.actor, entry.what) == (f"staff:{owner.id}", "update_requested")
     assert POLLS in (await owner.get("/portal/box?tab=version"))[1]
-    assert site.requests == 1  # in ten minutes
+    assert site.requests == 1  # the box asks again after ten minutes
 
 
 async def test_only_the_owner_can_install_a_release(site, tmp_path, owner, manager):

@@ -306,7 +306,7 @@ async def test_address_map_link_and_phone_are_saved_and_an_empty_field_clears_th
 
     assert status == 303
     venue = await running.live.database.read(get_venue)
-    shown = {**place, "phone": "+212 5 24 00 00 00"}  # as it is dialled
+    shown = {**place, "phone": "+212 5 24 00 00 00"}  # the number in its dialled form
     assert {name: getattr(venue, name) for name in place} == shown
     _, page, _ = await manager.get("/portal/venue/rules")
     assert place["address"] in page

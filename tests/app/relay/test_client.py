@@ -116,7 +116,7 @@ async def test_an_unresponsive_relay_is_reported_until_it_responds(
     [
         ({"fingerprint": "SHA256:other"}, "relay_other_key"),
         ({"user": "somebody"}, "relay_revoked"),
-        ({"listen_port": 1}, "relay_taken"),  # another box's, or this one's old one
+        ({"listen_port": 1}, "relay_taken"),  # the key of another box
     ],
 )
 async def test_each_refusal_is_reported_until_the_relay_accepts_the_box(joined, change, name):
@@ -140,7 +140,7 @@ async def test_an_unusable_file_or_key_is_reported_until_it_works(joined, monkey
         joined.relay.cut()
         await joined.until_told("relay_unusable")
 
-        file.write_bytes(whole)  # nothing tells the box
+        file.write_bytes(whole)  # the box gets no error
 
         await joined.until_reached()
         await joined.until_seen()

@@ -38,7 +38,7 @@ class Ear:
                 if "event" in members:
                     data = json.loads(members["data"])
                     return Heard(members["event"], self.position, data)
-                if "data" in members:  # the stream that a browser's pages share
+                if "data" in members:  # the shared stream of a browser's pages
                     told = json.loads(members["data"])
                     return Heard(told["kind"], told["id"], told["data"], told["to"])
 

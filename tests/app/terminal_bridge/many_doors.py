@@ -21,7 +21,7 @@ from tests.unit.arrivals import add_reservation
 
 TERMINALS = 8
 PATIENCE = 60.0
-_LEAVING = 0.5  # the part of the further scans that are exits
+_LEAVING = 0.5  # the proportion of later scans that are exits
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class Terminal:
 
     id: str
     token: str
-    verdicts: dict = field(default_factory=dict)  # scanId -> the answer, the same each time
-    rows: dict = field(default_factory=dict)  # reservation id -> the latest row heard
+    verdicts: dict = field(default_factory=dict)  # scanId -> its answer, which never changes
+    rows: dict = field(default_factory=dict)  # reservation id -> the latest row from the feed
     totals: dict = field(default_factory=dict)
-    check_ins: Counter = field(default_factory=Counter)  # people, by reservation
+    check_ins: Counter = field(default_factory=Counter)  # number of people by reservation id
     resets: int = 0
     cut: int = 0
 

@@ -211,7 +211,7 @@ async def test_five_wrong_attempts_invalidate_all_pairing_codes_but_no_pairing_l
 
     assert [(await pair(door, each.code))[0] for each in offers] == [401, 401]
     assert [(await pair(door, each.secret))[0] for each in offers] == [200, 200]
-    assert (await pair(door, await offer(door)))[0] == 200  # one that is offered later
+    assert (await pair(door, await offer(door)))[0] == 200  # a pairing that is offered later
 
 
 async def test_a_device_gets_three_attempts_and_cannot_invalidate_codes_alone(door):

@@ -153,7 +153,7 @@ def test_acme_is_checked_only_if_enabled_and_a_missing_setting_is_named(ward):
     obtained(ward, State())
     ward.set(server={"app_url": "https://box.example"})
     assert ward.status("acme") is None
-    assert ward.status("certificate") == "ok"  # what was obtained before is used until its end
+    assert ward.status("certificate") == "ok"  # the earlier certificate is used until it expires
     ward.set(server={}, acme=ACME)
     assert ward.status("acme") == "warn"
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-_OF_PYTEST = ("pytest-", "popen-")  # those above it: of the user, the run and the worker
+_OF_PYTEST = ("pytest-", "popen-")  # the parents of a test's folder
 
 
 def let_everybody_enter(folder: Path) -> None:

@@ -45,9 +45,9 @@ def _import_everything() -> None:
     for package in map(importlib.import_module, _PACKAGES):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
-    importlib.import_module("difflib")  # by settings, to suggest a variable's right name
+    importlib.import_module("difflib")  # for suggestions of settings
     for module in pkgutil.iter_modules(encodings.__path__, "encodings."):
-        with contextlib.suppress(ImportError):  # of other systems
+        with contextlib.suppress(ImportError):  # encodings of other systems
             importlib.import_module(module.name)
 
 
@@ -115,7 +115,7 @@ def _swap_folder(event: str, data: Path, at: str) -> None:
         (data / "log" / "many").symlink_to(at)
 
 
-# What the other user does in the directory while the command runs.
+# Attacks of the other user in the directory while the command runs.
 _ATTACKS: dict[str, Callable[[str, Path, str], None]] = {
     "scratch": _plant_in_scratch_folders,
     "swap": _swap_folder,

@@ -29,7 +29,7 @@ from web.main import make_parser
 pytestmark = [pytest.mark.slow, pytest.mark.process]
 
 VENUE, BACKUP, LIVE = "the venue file", "a backup", ("--environment", "live")
-# What each command that works in a data directory is given, up to where it has looked into it.
+# The arguments of each command that uses a data directory.
 COMMANDS = {
     "serve": ["--host", "192.0.2.1"], "init": ["--venue", VENUE], "venue apply": [VENUE],
     "key create": [*LIVE, "--name", "N"], "key list": [], "key revoke": ["N"],
@@ -80,7 +80,7 @@ def give(folder):
         os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
 
 
-if os.geteuid() == 0:  # who is not root has no rights to give up
+if os.geteuid() == 0:  # without root there are no privileges to drop
 
     @pytest.fixture
     def open_folder():

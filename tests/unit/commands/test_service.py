@@ -62,7 +62,7 @@ def test_home_directories_are_hidden_unless_the_box_needs_one(
     assert ("ProtectHome=yes" in unit) == are_hidden
 
 
-if ANALYZE is not None:  # elsewhere the words above have to do
+if ANALYZE is not None:  # only if systemd-analyze is installed
 
     @pytest.fixture
     def unit(tmp_path):
@@ -213,7 +213,7 @@ if os.geteuid() == 0:  # root alone installs a service
         (closed / "venuebox").touch(mode=0o755)
         if hindrance == "unreachable":
             monkeypatch.setattr(service, "find_program", lambda: str(closed / "venuebox"))
-        elif hindrance == "no systemd":  # its files are there, as in a container
+        elif hindrance == "no systemd":  # systemd is installed but not running, as in a container
             monkeypatch.setattr(service, "BOOTED", tmp_path / "not there")
 
         with contextlib.ExitStack() as stack:

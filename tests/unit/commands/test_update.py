@@ -32,7 +32,7 @@ pytestmark = pytest.mark.process
 
 release = run_path(str(Path(__file__).parents[3] / "packaging" / "release.py"))["make_release"]
 KEY, STRANGER = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
-# A program that notes its calls. As one file it copies itself, as the built one does.
+# A program that records its calls. As a single file it copies itself, like the built one.
 SCRIPT = """#!/bin/sh
 echo "{version} $*" >> {log}
 case "$1" in

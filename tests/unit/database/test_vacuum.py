@@ -124,7 +124,7 @@ def test_a_vacuum_writes_guest_data_only_to_the_disk_of_the_database(tmp_path, m
     def open_watched(path):
         def look():
             seen.update(unnamed_files() - before)
-            return False  # go on
+            return False  # continue the vacuum
 
         connection = open_connection(path)
         connection.set_progress_handler(look, 2)

@@ -31,7 +31,7 @@ async def test_other_doors_are_notified_of_each_arrival_and_departure_with_the_s
     database, terminal, guest, notices = portal
     reading = Reading("list", (guest.id,))
     await database.write(check_in, terminal, Scan("one", reading, staff=NORA))
-    again = await database.write(check_in, terminal, Scan("two", reading))  # no change
+    again = await database.write(check_in, terminal, Scan("two", reading))  # changes nothing
     await database.write(check_in, terminal, Scan("three", reading, simulate=True))
     await database.write(undo_check_in, terminal, "one", None)
 

@@ -68,7 +68,7 @@ async def test_a_scan_is_exported_with_both_times_and_the_stored_names(log):
     assert (scan["table"], scan["first_name"], scan["access_code"]) == (
         "Terrasse 1", "=Salma", "SVC-7K2M"
     )  # fmt: skip
-    refused = scans[10]  # by a terminal with an impossible clock
+    refused = scans[10]  # a scan of a terminal with an impossible clock
     assert (refused["device_at"], refused["device_at_utc"]) == (10**17, None)
     assert refused["read_hash"] == "00" * 32
 
@@ -108,7 +108,7 @@ async def test_erased_texts_are_missing_from_the_export(log):
 async def test_an_export_period_is_counted_in_evenings(log):
     await log.change(
         "UPDATE scan_log SET at = 1795327199999 WHERE seq <= 3"
-    )  # 22 Nov, 05:59:59 there
+    )  # 22 November, 05:59:59 in the venue
     await log.change("UPDATE scan_log SET at = 1795327200000 WHERE seq > 3")
 
     saturday = json.loads(await log.export(since=SATURDAY, until=SATURDAY))

@@ -119,7 +119,7 @@ async def smtp_server(handler=None, **options):
         for connection in handler.connections:
             if connection.transport is not None:
                 connection.transport.abort()
-        await asyncio.sleep(0)  # let the connections close before the loop
+        await asyncio.sleep(0)  # let the connections close before the event loop does
 
 
 async def converse(reader, writer, *, until):

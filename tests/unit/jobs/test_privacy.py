@@ -179,7 +179,7 @@ async def test_guests_brought_back_by_a_restore_are_erased_again_before_the_box_
     assert read_list(tmp_path, "live") == [id_]
     shutil.copy(kept / "backup.db", tmp_path / "restored.db")
 
-    # The restored database, beside the list that no restore takes back.
+    # The restored database with the erasure list, which a restore does not replace.
     restored = Database(tmp_path / "restored.db", box.clock, box.tokens, box.zones)
     environment = replace(box.live, database=restored)
     assert (await restored.read(get_reservation, id_)).customer_name == NAME

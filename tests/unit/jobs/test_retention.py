@@ -117,10 +117,10 @@ async def test_retention_runs_at_the_start_and_each_night_at_four(world, clock):
     scheduler.start(Retention(world.environment).job)
     await scheduler.settle()
     assert world.count("delivery") == 0
-    assert timer.seconds == 9 * 3600  # four in the night of the venue
+    assert timer.seconds == 9 * 3600  # four in the morning, venue time
 
     await world.add("dead", 31)
-    clock.advance(10 * 3600)  # asleep: no timer counted it
+    clock.advance(10 * 3600)  # the machine slept, so no timer ran
     scheduler.look()
     await scheduler.settle()
 
@@ -139,7 +139,7 @@ async def test_row_27_other_writes_happen_between_the_steps_of_a_long_retention(
     await forgetting
 
     assert world.count("delivery") == 0
-    assert writes >= 1200 / 62  # one at least between any two steps
+    assert writes >= 1200 / 62  # at least one write between any two steps
 
 
 async def a_sign_in(world, clock, instant, *, seen=None):

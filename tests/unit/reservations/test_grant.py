@@ -100,7 +100,7 @@ async def test_the_answer_is_unavailable_if_every_drawn_access_code_is_in_use(
             await box.live.database.write(grant_it, table_id=table_id("T2"))
 
 
-# The store against a model: whatever is booked and cancelled on one table, in any order.
+# Compare the database with a model: bookings and cancellations of one table in any order.
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["book", "book", "book", "cancel"]),
@@ -170,7 +170,7 @@ async def test_a_table_is_granted_exactly_when_the_model_says_it_is_free(box: Bo
     await asyncio.to_thread(check(given(STEPS)(write)))
 
 
-# The schema alone, with the code's own check left out.
+# Test the schema alone, without the check in the code.
 
 
 OVERLAPS = [(1170, 1320), (1000, 1171), (1319, 1400), (1200, 1300), (0, 2880)]

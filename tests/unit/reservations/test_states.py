@@ -171,7 +171,7 @@ async def test_a_reservation_with_one_of_two_payments_voided_is_partly_paid(box:
 
     assert (await void(box, id_, voided)).status == "partial"
     assert (await void(box, id_, kept)).status == "pending"
-    assert events(box) == ["reservation.confirmed"]  # no event says less than that
+    assert events(box) == ["reservation.confirmed"]  # a smaller change has no event
 
 
 @pytest.mark.parametrize("status", ["cancelled", "declined", "completed"])

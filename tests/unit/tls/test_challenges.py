@@ -49,7 +49,7 @@ def test_only_an_acme_validation_request_gets_the_challenge_certificate(certific
         assert extension.value.value[2:] == sha256(PROOF.encode()).digest()
         assert connect(certificates, "BOX.example", "acme-tls/1")[0] == proof
 
-        # Guests, meanwhile, under the same name.
+        # Guests get the usual certificate under the same name.
         assert connect(certificates, "box.example", "http/1.1") == (own, "http/1.1")
         assert connect(certificates, "box.example") == (own, None)
         assert connect(certificates, "other.example", "acme-tls/1")[0] == own

@@ -125,7 +125,7 @@ def test_the_pairing_file_is_readable_only_by_its_owner(tmp_path):
     with pytest.raises(OperatorError, match="Pair this bridge again"):
         load_identity(tmp_path)
     (tmp_path / "bridge.json").unlink()
-    (tmp_path / "bridge.json").mkdir()  # nobody can read it, not even root
+    (tmp_path / "bridge.json").mkdir()  # even root cannot read this file
     with pytest.raises(OperatorError, match="cannot be read: Is a directory"):
         load_identity(tmp_path)
 

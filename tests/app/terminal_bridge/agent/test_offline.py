@@ -144,7 +144,7 @@ async def test_the_guest_whom_the_agent_admitted_by_code_stays_admitted_at_the_b
     guest = await door.guest(access_code="SVC-DDDD")
     assert await bridge.reach()
     bridge.client.is_cut = True
-    assert (await bridge.desk("QQQQ")).result == "checked_in"  # it looks like the only one
+    assert (await bridge.desk("QQQQ")).result == "checked_in"  # similar to one code only
     other = await door.guest(access_code="SVC-QQQQ", table="T2")
     bridge.client.is_cut = False
 

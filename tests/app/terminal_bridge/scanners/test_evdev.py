@@ -89,7 +89,7 @@ async def test_a_pass_is_read_with_every_layout_and_caps_lock(box, door, wedge, 
         wedge.send((tap(CAPS) if caps else b"") + typed(text, layout))
         await until(lambda: readers.states[0].last_read_at is not None)
 
-    assert (await door.now_of(guest)).arrived == 1  # closing waited for the decision
+    assert (await door.now_of(guest)).arrived == 1  # closing has waited for the decision
 
 
 async def test_a_keyboard_scanner_can_open_a_separate_relay(box, door, wedge, scanner):
