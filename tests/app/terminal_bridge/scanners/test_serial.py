@@ -1,4 +1,4 @@
-"""A serial scanner over a pseudo terminal: read, answered, unplugged, plugged in again."""
+"""A serial scanner on a pseudo terminal: read, answered, unplugged and plugged in again."""
 
 import asyncio
 
@@ -35,7 +35,7 @@ async def test_a_scan_is_decided_and_its_colour_drives_the_relay(box, door, scan
 
 
 @pytest.mark.parametrize("repeat", [False, True])
-async def test_a_pass_that_is_held_before_the_reader_opens_the_turnstile_once(
+async def test_a_pass_that_stays_in_front_of_the_reader_opens_the_turnstile_once(
     box, door, scanner, settings_of, repeat
 ):
     text = await door.pass_of(await door.guest())
@@ -50,7 +50,7 @@ async def test_a_pass_that_is_held_before_the_reader_opens_the_turnstile_once(
         assert await scanner.received(len(pulses) + 2) == pulses + RED[0] * 2
 
 
-async def test_a_scanner_that_is_unplugged_and_plugged_in_again_reads_on(
+async def test_a_scanner_works_again_after_it_was_unplugged_and_plugged_in(
     box, door, scanner, settings_of
 ):
     first, second = await door.guest(), await door.guest(table="T2")
@@ -75,7 +75,7 @@ async def test_a_scanner_that_is_unplugged_and_plugged_in_again_reads_on(
     assert [row[0] for row in await door.rows("SELECT result FROM scan_log")] == ["checked_in"] * 2
 
 
-async def test_garbage_is_dropped_told_in_the_state_and_never_decided(
+async def test_invalid_input_is_dropped_and_reported_but_never_decided(
     box, door, scanner, settings_of
 ):
     async with reading(box, **settings_of) as readers:
@@ -89,7 +89,7 @@ async def test_garbage_is_dropped_told_in_the_state_and_never_decided(
     assert await door.rows("SELECT result FROM scan_log") == [("checked_in",)]
 
 
-async def test_the_trouble_of_a_reader_is_noted_for_the_doctor_while_it_lasts(
+async def test_the_fault_of_a_reader_is_reported_to_the_doctor_while_it_lasts(
     box, door, scanner, settings_of
 ):
     noted = "SELECT name, detail FROM observation"
