@@ -51,6 +51,7 @@ def said_at(page: str, name: str) -> str:
      ("venue/slots", {**SLOT, "days": "9"}, "days"),
      ("venue/slots", {key: SLOT[key] for key in ("name", "start", "end")}, "days"),
      ("venue/closings", {"first": "2026-12-26", "last": "2026-12-24", "reason": "x"}, "last"),
+     ("venue/closings", {"first": "2020-12-26", "last": "", "reason": "x"}, "first"),
      ("venue/closings", {"first": "2026-12-24", "last": "", "reason": LONG}, "reason"),
      ("door/pair", {"name": "", "role": "scan"}, "name"),
      ("box/mail", {**MAIL, "port": "smtp"}, "port"),
