@@ -133,7 +133,7 @@ rest: setup
 		said="$$said\nleft out: tests/promises/test_mirror*.py, because there is no postgresql here"; }; \
 	$(OWN_DISK) 2>/dev/null || said="$$said\nleft out: the tests that fill a small volume (tests/promises), because this user may not mount one here"; \
 	command -v systemd-analyze >/dev/null || said="$$said\nleft out: what systemd itself says of the unit, because there is no systemd-analyze here"; \
-	$(TEST) -n $$(($(CORES) + 2)) --ignore=tests/promises/attacks/test_no_secrets.py -m "($(REST)) and not smoke and not soak" $$without $(PYTEST_ARGS); status=$$?; \
+	$(TEST) -n $$(($(CORES) + 2)) --no-loadscope-reorder --ignore=tests/promises/attacks/test_no_secrets.py -m "($(REST)) and not smoke and not soak" $$without $(PYTEST_ARGS); status=$$?; \
 	printf '%b\n' "$$said"; \
 	exit $$status
 

@@ -88,7 +88,7 @@ def python_bill() -> dict[str, Any]:
         )  # fmt: skip
         bill: dict[str, Any] = json.loads(file.read_text("utf-8"))
     for component in bill["components"]:
-        component.pop("externalReferences", None)  # they depend on where packages came from
+        component.pop("externalReferences", None)  # depends on the source of a package
     return bill
 
 

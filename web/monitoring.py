@@ -109,7 +109,7 @@ class Examiner:
         self._task: asyncio.Task[Findings] | None = None
         self.latest: Findings | None = None
         self._lasting: list[Check] = []  # those that failed twice in a row
-        self._told: set[str] = set()  # those of them that the house was emailed about
+        self._told: set[str] = set()  # those of them that the venue was emailed about
         self.job = Job("checks", box.live.database, self._next_due, self._look_again)
 
     @property
@@ -125,7 +125,7 @@ class Examiner:
         now, latest = self._box.clock.now(), self.latest
         if latest is not None and not again and 0 <= now - latest[1] < _CURRENT_MS:
             return latest
-        if again and self._task is not None:  # what runs may have looked before the change
+        if again and self._task is not None:  # a running check may have started before the change
             await asyncio.wait({self._task}, timeout=_PAGE_SECONDS)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._examine(deep=again))

@@ -301,7 +301,7 @@ def _move(
         "table_ids": json.dumps(tables) if len(tables) > 1 else None,
     }  # fmt: skip
     if (day, place.slot) != (reservation.date, reservation.slot):
-        columns["late_at"] = None  # it was said of the old time
+        columns["late_at"] = None  # the guest announced the delay for the old time
         before, after = (
             f"{one.date} {one.slot or ''}".strip() for one in (reservation, place)
         )  # fmt: skip

@@ -60,9 +60,9 @@ from web.rendering import Html
 log = logging.getLogger(__name__)
 
 _EMAIL_ERRORS_SHOWN = 5
-# The settings that the mail form shows, which does not show the stored password.
+# The settings in the mail form, which does not show the stored password.
 _MAIL = ("mail.host", "mail.port", "mail.security", "mail.user", "mail.sender")
-# The tab on which each form stands, by the last part of the form's path.
+# The tab of each form, by the last part of the form's path.
 _TAB_OF = {"backup": "backups", "recovery-kit": "backups",
            "update": "version", "mail": "mail", "test-letter": "mail"}  # fmt: skip
 _TABS = ("health", "backups", "mail", "version")

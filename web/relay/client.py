@@ -36,7 +36,7 @@ _NO_HTTPS = (
 _RETRY_SECONDS = (0.5, 3.0)
 _RETRY_REFUSED_SECONDS = (60.0, 90.0)
 _READ_AGAIN_SECONDS = (30.0, 60.0)
-# Time offline before it is observed. To restart the relay takes less, and so does the relay to
+# Time offline before it is reported. Restarting the relay takes less, and so does the relay to
 # notice that an earlier line is dead.
 _QUIET_SECONDS = 30.0
 

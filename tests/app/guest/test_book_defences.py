@@ -1,4 +1,4 @@
-"""Forms from programs, and too many forms, book nothing."""
+"""Forms sent by bots, and too many forms, book nothing."""
 
 import re
 from datetime import date, timedelta
@@ -28,13 +28,13 @@ def early(clock):
     clock.set("2026-11-21T12:00:00Z")
 
 
-async def test_a_program_that_fills_in_everything_books_nothing(world, guest):
+async def test_a_bot_that_fills_in_every_field_books_nothing(world, guest):
     answer = await send(guest, a_form(await token_of(world, guest), website="https://spam.example"))
     assert answer.status == 400
     assert await reservations(world) == []
 
 
-async def test_a_form_sent_too_fast_books_nothing_until_it_is_sent_again(world, guest):
+async def test_a_form_submitted_too_fast_books_only_when_submitted_again(world, guest):
     html = await (await guest.get("/book")).text()
     form = a_form(re.search(r'name="token" value="([^"]+)"', html).group(1))
 
@@ -47,13 +47,13 @@ async def test_a_form_sent_too_fast_books_nothing_until_it_is_sent_again(world, 
 
 
 @pytest.mark.parametrize("token", ["", "x" * 44, None])
-async def test_a_form_that_this_box_never_showed_books_nothing(world, guest, token):
+async def test_a_form_that_this_box_never_issued_books_nothing(world, guest, token):
     answer = await send(guest, a_form(token))
     assert answer.status == 400
     assert await reservations(world) == []
 
 
-async def test_a_form_of_yesterday_is_shown_again_with_all_that_was_typed(world, guest):
+async def test_a_form_of_yesterday_is_shown_again_with_everything_that_was_typed(world, guest):
     token = await token_of(world, guest)
     world.clock.advance(7 * 3600)
 
@@ -65,7 +65,7 @@ async def test_a_form_of_yesterday_is_shown_again_with_all_that_was_typed(world,
     assert token not in html
 
 
-async def test_looking_at_what_is_free_changes_nothing(world, guest):
+async def test_viewing_availability_changes_nothing(world, guest):
     before = await world.database.read(lambda reader: reader.connection.serialize("main"))
     for query in ("", "?date=2026-11-22", "?date=x&guests=x", "?guests=99999999999999"):
         assert (await guest.get(f"/book{query}")).status == 200
@@ -74,7 +74,7 @@ async def test_looking_at_what_is_free_changes_nothing(world, guest):
 
 
 class TestBehindOneAddress:
-    """A carrier puts thousands of phones behind one address: the address is not the guest."""
+    """A carrier puts thousands of phones behind one address. They do not share one limit."""
 
     @pytest.fixture
     def settings(self):
@@ -85,7 +85,7 @@ class TestBehindOneAddress:
 
     @pytest.fixture
     def book(self, world, guest):
-        """Return `book(address)`: another guest at that address books another evening."""
+        """Return `book(address)`, with which a new guest at that address books another evening."""
         numbers = count(1)
 
         async def send_from(address, **changes):
@@ -118,7 +118,7 @@ class TestBehindOneAddress:
         answers = [await book(f"203.0.113.{n}", **spellings[n % 2]) for n in range(7)]
 
         assert answers == [303] * 6 + [429]
-        assert await book("203.0.113.6") == 303  # somebody else there
+        assert await book("203.0.113.6") == 303  # another guest behind the same address
 
     async def test_a_browser_holds_six_bookings_with_whatever_contacts(self, world, guest, book):
         first = await send(guest, a_form(await token_of(world, guest)))

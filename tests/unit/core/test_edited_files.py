@@ -1,4 +1,4 @@
-"""Files as editors save them: read where nothing is lost, else refused with the line."""
+"""Files saved by editors are read if nothing is lost. Otherwise the line is named."""
 
 import codecs
 
@@ -18,7 +18,7 @@ def read(raw):
 
 @pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
-def test_a_byte_order_mark_and_the_line_ends_of_windows_change_nothing(tmp_path, mark, ends):
+def test_a_byte_order_mark_and_windows_line_ends_are_ignored(tmp_path, mark, ends):
     file = tmp_path / "settings.toml"
     file.write_bytes(mark + GOOD.replace("\n", ends).encode())
 
@@ -40,7 +40,7 @@ def test_a_byte_order_mark_and_the_line_ends_of_windows_change_nothing(tmp_path,
         ((GOOD + "[server]\n").encode(), "has this section already"),
     ],
 )  # fmt: skip
-def test_what_an_editor_put_there_is_named_with_its_line(raw, named):
+def test_an_invalid_character_from_an_editor_is_reported_with_its_line(raw, named):
     with pytest.raises(OperatorError) as caught:
         read(raw)
 
