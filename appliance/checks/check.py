@@ -158,7 +158,7 @@ class Check:
 
     @classmethod
     def ok(cls, finding: str, /, **values: object) -> "Check":
-        """Return the result that all is well."""
+        """Return the result of a check without problems."""
         return cls("ok", Sentence(finding, values))
 
     @classmethod

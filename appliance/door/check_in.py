@@ -160,7 +160,7 @@ def _judge_exit(
 ) -> Verdict:
     """Return the verdict on people of a party who go out.
 
-    An offline exit is counted in full: the door where they came in may not have synchronised yet.
+    An offline exit is counted in full, because the door of the entry may not have synchronised yet.
     """
     people = scan.arrivals or reservation.inside
     result = "went_out" if 0 < people <= reservation.inside or scan.was_let_in else "not_inside"
@@ -389,7 +389,7 @@ def undo_check_in(tx: Transaction, terminal: Terminal, scan_id: str, reason: str
 def undo_latest(
     tx: Transaction, terminal: Terminal, reservation_id: str, arrived: int | None, reason: str
 ) -> Decided:
-    """Undo a party's latest check-in, whichever terminal it was made on.
+    """Undo a party's latest check-in, made on any terminal.
 
     `arrived` is the number of people who were inside when the user chose to undo. If this number
     has changed, raises ChangedMeanwhile, so that a repeated request does not undo a second

@@ -158,7 +158,7 @@ def fullness(inside: int, capacity: int | None) -> str | None:
 
 
 def awaited_back(reservation: Reservation) -> int:
-    """Return how many of the party are out and may come back. Nobody, once its table was freed."""
+    """Return how many of the party are out and may come back: 0 after its table was freed."""
     out = min(reservation.people_out, reservation.arrived)
     return 0 if reservation.status == "completed" else out
 

@@ -235,7 +235,7 @@ def change_reservation(
     tx: Transaction, reservation_id: str, wanted: Mapping[str, Any],
     *, actor: str, by_staff: bool = True, over_capacity: bool = False, notify: bool | None = False,
 ) -> Changed:  # fmt: skip
-    """Change what is booked and for whom. Code, links and pass stay valid.
+    """Change a reservation's place, guests and customer. Code, links and pass stay valid.
 
     `wanted` has new values for any of `date` (a date), `slot` (None for the whole evening),
     `table_ids` (all tables, the first one first), `guests`, `customer_name`, `customer_email`,
