@@ -67,42 +67,11 @@ def judge(texts):
     return run(PROGRAM, {"publicKey": VECTORS["publicKey"], "texts": texts})
 
 
-@pytest.mark.parametrize("by", ["browser", "library"])
-def test_the_app_accepts_the_vectors_that_are_valid_and_no_other(by):
-    vectors = VECTORS["vectors"]
-    answers = judge([vector.get("read", vector["text"]) for vector in vectors])
-    for vector, answer in zip(vectors, answers, strict=True):
-        assert answer[by] == (vector.get("pass") if vector["valid"] else None), vector["note"]
-
-
-def test_no_changed_character_is_accepted():
-    text = VECTORS["vectors"][0]["text"]
-    changed = [
-        text[:n] + ("A" if sign != "A" else "B") + text[n + 1 :] for n, sign in enumerate(text)
-    ]
-    assert judge(changed) == [{"browser": None, "library": None}] * len(changed)
-
-
 @pytest.mark.parametrize("keys", [AZERTY, ARABIC | {"B": "\ufefb"}], ids=["azerty", "arabic"])
 def test_every_layout_is_turned_back(keys):
     vector = VECTORS["vectors"][0]
     (answer,) = judge([typed(vector["text"], keys)])
     assert answer["browser"] == vector["pass"]
-
-
-CLASSIFYING = """
-import { classify } from "./src/door/guest_pass";
-
-export const judge = (texts) => texts.map(classify);
-"""
-
-
-def test_the_app_cuts_the_known_forms_out_of_what_was_read_as_the_box_does():
-    told = run(CLASSIFYING, [reading["read"] for reading in VECTORS["readings"]])
-    for reading, answer in zip(VECTORS["readings"], told, strict=True):
-        kind, code = reading["kind"], reading.get("value") if reading["kind"] == "code" else None
-        kind = "text" if kind == "other" else kind
-        assert answer == {"kind": kind, "code": code}, reading["note"]
 
 
 TYPED = [
@@ -162,44 +131,3 @@ def test_the_browser_folds_and_searches_as_the_box_does():
     ]
     assert told["found"] == [search["found"] for search in searches]
     assert told["numbers"] == [contains(None, known.split(), query) for known, query in NUMBERS]
-
-
-OFFLINE = json.loads((ROOT / "tests" / "vectors" / "offline.json").read_text("utf-8"))
-DECIDING = """
-import { decideOffline as decide } from "./src/door/offline";
-
-export async function judge({ publicKey, base }) {
-  const key = Buffer.from(publicKey, "hex").toString("base64url");
-  const found = [];
-  for (const vector of base.vectors) {
-    const tag = vector.venueTag ?? base.venueTag;
-    const listed = { ...base.listed, ...vector.listed };
-    const snapshot = { venueTag: tag, ...base.snapshot, passes: [listed], ...vector.snapshot };
-    const me = {
-      terminal: { role: "search" },
-      venue: { tag, timeZone: base.snapshot.timeZone, eveningEndsAt: "06:00" },
-      utcOffsetMinutes: 60,
-      publicKeys: [{ kid: 1, publicKey: key }],
-    };
-    const { result, colour } = await decide({ scanId: "one", code: vector.text }, {
-      me, environment: "live", snapshot: vector.snapshot === null ? null : snapshot,
-      presence: new Map(), now: Date.parse(vector.now ?? base.now),
-    });
-    found.push([vector.note, result, colour]);
-  }
-  return found;
-}
-"""
-
-
-def test_the_app_decides_offline_by_the_vectors_of_the_bridge():
-    told = run(DECIDING, {"publicKey": VECTORS["publicKey"], "base": OFFLINE})
-    assert told == [[v["note"], v["result"], v["colour"]] for v in OFFLINE["vectors"]]
-
-
-def test_the_app_finds_a_family_name_offline_that_it_does_not_show():
-    listed = OFFLINE["listed"] | {"searchedName": "Sara Alami"}
-    vectors = [{"note": name, "text": name} for name in ("alami", "Bennis")]
-    base = OFFLINE | {"listed": listed, "vectors": vectors}
-    told = run(DECIDING, {"publicKey": VECTORS["publicKey"], "base": base})
-    assert [result for _, result, _ in told] == ["ambiguous", "needs_box"]
