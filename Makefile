@@ -68,7 +68,7 @@ help:
 	@echo 'make soak     the long tests in full, with a table at the end; less than an hour (ONLY="kills cuts")'
 	@echo 'make binary   build dist/venuebox, one file with everything inside, and measure it'
 	@echo 'make release  sign it with KEY=release.pem, for venuebox update'
-	@echo 'make journey  build it once more elsewhere, compare, and run the whole journey with it'
+	@echo 'make journey  run the whole journey with it, on a machine with nothing but the C library'
 	@echo 'make pictures take the pictures of the README from the demo'
 	@echo 'make program  prepare the program alone: .venv/bin/venuebox'
 	@echo 'make setup    the same with everything that tests and checks it'
@@ -134,7 +134,7 @@ rest: setup
 		said="$$said\nleft out: tests/promises/test_mirror*.py, because there is no postgresql here"; }; \
 	$(OWN_DISK) 2>/dev/null || said="$$said\nleft out: the tests that fill a small volume (tests/promises), because this user may not mount one here"; \
 	command -v systemd-analyze >/dev/null || said="$$said\nleft out: what systemd itself says of the unit, because there is no systemd-analyze here"; \
-	$(TEST) -n $$(($(CORES) + 2)) --ignore=tests/promises/attacks/test_no_secrets.py -m "($(REST)) and not smoke and not soak" $$without $(PYTEST_ARGS); status=$$?; \
+	$(TEST) -n $$(($(CORES) + 2)) --no-loadscope-reorder --ignore=tests/promises/attacks/test_no_secrets.py -m "($(REST)) and not smoke and not soak" $$without $(PYTEST_ARGS); status=$$?; \
 	printf '%b\n' "$$said"; \
 	exit $$status
 

@@ -164,7 +164,7 @@ def format_instant(milliseconds: int) -> str:
     return f"{_format_second(seconds)}.{rest:03d}Z"
 
 
-@lru_cache(maxsize=64)  # one booking, its webhook and those beside it share few seconds
+@lru_cache(maxsize=64)  # simultaneous bookings and their webhooks have few different seconds
 def _format_second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
 

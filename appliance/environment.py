@@ -136,7 +136,7 @@ def trust_page(links: Links, base: str) -> str:
 
 
 def own_version() -> str:
-    """Return the installed version, such as `0.1.0`."""
+    """Return the installed version, such as `1.0.0`."""
     try:
         return version("venuebox")
     except PackageNotFoundError:  # the program runs from a checkout and is not installed

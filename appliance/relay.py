@@ -10,7 +10,7 @@ import msgspec
 from appliance.core.errors import OperatorError
 from appliance.core.files import read_private, write_json
 
-_FILE = "relay.json"  # in secrets/
+_FILE = "relay.json"  # a file in secrets/
 _PORTS = ("port", "listen_port")
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _NAME = rf"(?=.{{1,253}}\s*$){_LABEL}(?:\.{_LABEL})+"

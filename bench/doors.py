@@ -35,7 +35,7 @@ from bench.beside_plain import (
 )
 from tests.app.terminal_bridge.many_doors import Crowd, expect
 
-EACH_PER_SECOND = 5.0  # of one terminal; a busy door lets in one guest a second
+EACH_PER_SECOND = 5.0  # scans per terminal; a busy door admits one guest a second
 GUESTS = 30_000
 
 
@@ -111,7 +111,7 @@ def _scan_paced(
                    "Content-Type": "application/json"}  # fmt: skip
         shift = chance.random()
         for turn in range(each):
-            # A person is no metronome: somewhere within a third of the beat.
+            # People do not scan at exact intervals, so vary each by a third.
             due = begun + (turn + shift + chance.random() / 3) * beat
             time.sleep(max(0, due - time.monotonic()))
             party = crowd.parties[first + door * each + turn]

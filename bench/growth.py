@@ -160,7 +160,7 @@ def _fill_past(database: Path, prepared: Prepared, rows: int) -> None:
 
 
 def _measure(aged: Aged, prepared: Prepared, lines: dict[str, Path], seconds: int) -> None:
-    os.sync()  # this box does not wait for what the one before it wrote
+    os.sync()  # this box does not wait for the disk writes of the previous one
     server = start_box(aged.data, prepared)
     aged.starts.append(server.start_seconds)
     for name, file in lines.items():

@@ -150,7 +150,7 @@ async def _book(box: BoxProcess, key: str) -> tuple[float, float, float]:
             await asyncio.sleep(max(0, begun + (number - WARM) / RATE - time.perf_counter()))
             tasks.append(asyncio.create_task(book(number)))
         await asyncio.gather(*tasks)
-        await asyncio.sleep(2)  # what the mirror carries of the last of them
+        await asyncio.sleep(2)  # the time in which the mirror copies the last changes
         spent = _processor(box.pid) - before
     took.sort()
     return spent / BOOKINGS * 1e6, took[len(took) // 2], took[len(took) * 99 // 100]

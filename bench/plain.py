@@ -92,10 +92,10 @@ class Plain:
         now, calls = time.monotonic(), self.calls.setdefault(row["id"], [])
         while calls and calls[0] < now - 60:
             calls.pop(0)
-        if len(calls) >= 100_000_000:  # the bench lifts the limit
+        if len(calls) >= 100_000_000:  # the benchmark disables this limit
             raise Refused(429, "RATE_LIMITED")
         calls.append(now)
-        del calls[:-60]  # what the limit of the interface would need
+        del calls[:-60]  # the clients that the limit of the interface would require
         if scope not in row["scopes"].split():
             raise Refused(403, "SCOPE_MISSING")
         return row

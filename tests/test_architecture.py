@@ -1,4 +1,4 @@
-"""Imports point one way: every statement counts, in functions and under TYPE_CHECKING too."""
+"""The layers of the packages: every import counts, also in functions and under TYPE_CHECKING."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("appliance", "terminal_bridge", "web")
 
-# A room may import from its own layer and from those before it. A new room is placed here first.
+# A package may import from its own layer and earlier ones. Add a new package here first.
 LAYERS = (
     {"appliance", "appliance.core"},
     {"appliance.clock", "appliance.logs"},
@@ -35,7 +35,7 @@ LAYERS = (
     {"appliance.tls"},
     {"appliance.backup"},
     {"appliance.mirror"},
-    {"appliance.doctor"},
+    {"appliance.checks"},
     {"appliance.jobs"},
     {"appliance.commands"},
     {"terminal_bridge"},
@@ -43,7 +43,7 @@ LAYERS = (
 )
 LAYER_OF = {room: number for number, layer in enumerate(LAYERS) for room in layer}
 
-# A second SQLite in the process undoes apsw's locks; the bridge's spool is a file apsw never opens.
+# Two SQLite libraries in a process break each other's locks. apsw never opens the bridge's spool.
 OTHER_SQLITES = {"sqlite3", "_sqlite3", "pysqlite3", "aiosqlite"}
 
 
@@ -58,33 +58,33 @@ class Import:
         return f"{self.importer}:{self.line} imports {self.imported}"
 
 
-def test_every_room_of_the_appliance_has_its_layer():
+def test_every_package_of_the_appliance_has_its_layer():
     rooms = {room_of(module) for module in modules_of(ROOT)}
 
     assert rooms - LAYER_OF.keys() == set()
 
 
-def test_no_import_runs_back():
+def test_no_import_points_to_a_higher_layer():
     assert back_arrows(ROOT) == []
 
 
-def test_no_rooms_import_each_other_in_a_circle():
+def test_no_packages_import_each_other_in_a_cycle():
     assert circle({(room_of(a), room_of(b)) for a, b in inner_arrows(ROOT)}) == []
 
 
-def test_no_modules_import_each_other_in_a_circle():
+def test_no_modules_import_each_other_in_a_cycle():
     assert circle(inner_arrows(ROOT)) == []
 
 
-def test_the_name_web_always_means_the_library():
+def test_the_name_web_always_means_the_aiohttp_module():
     assert bare_webs(ROOT) == []
 
 
-def test_no_other_sqlite_library_is_imported_beside_apsw():
+def test_no_sqlite_library_but_apsw_is_imported():
     assert other_sqlites(ROOT) == []
 
 
-def test_every_library_that_is_imported_is_declared_and_no_other_is():
+def test_exactly_the_imported_libraries_are_declared():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     names = {re.split(r"[<>=]", each)[0] for each in project["dependencies"]}
     other_names = {"phonenumbers": "phonenumberslite"}
@@ -94,7 +94,7 @@ def test_every_library_that_is_imported_is_declared_and_no_other_is():
     assert {other_names.get(library, library) for library in libraries} == names
 
 
-def test_packaging_never_shadows_the_library_of_that_name():
+def test_the_packaging_folder_does_not_shadow_the_library_of_that_name():
     assert not (ROOT / "packaging" / "__init__.py").exists()
 
 
@@ -121,13 +121,13 @@ def test_packaging_never_shadows_the_library_of_that_name():
         ("terminal_bridge/protocol.py", "from web.routes import ROUTES"),
     ],
 )
-def test_an_arrow_that_runs_back_is_found(tmp_path, path, source):
+def test_the_check_finds_an_import_of_a_higher_layer(tmp_path, path, source):
     a_tree(tmp_path, {path: source})
 
     assert len(back_arrows(tmp_path)) == 1
 
 
-def test_an_arrow_that_runs_forward_is_left_alone(tmp_path):
+def test_the_check_allows_an_import_of_a_lower_layer(tmp_path):
     a_tree(
         tmp_path,
         {
@@ -142,7 +142,7 @@ def test_an_arrow_that_runs_forward_is_left_alone(tmp_path):
     assert circle(inner_arrows(tmp_path)) == []
 
 
-def test_a_circle_inside_one_layer_is_found(tmp_path):
+def test_the_check_finds_a_cycle_within_one_layer(tmp_path):
     a_tree(
         tmp_path,
         {
@@ -159,7 +159,7 @@ def test_a_circle_inside_one_layer_is_found(tmp_path):
 
 
 @pytest.mark.parametrize("source", ["import web", "import web.routes", "def f():\n    import web"])
-def test_the_package_web_under_its_bare_name_is_found(tmp_path, source):
+def test_the_check_finds_an_import_of_the_web_package_by_its_bare_name(tmp_path, source):
     a_tree(tmp_path, {"web/application.py": source})
 
     assert len(bare_webs(tmp_path)) == 1
@@ -173,20 +173,20 @@ def test_the_package_web_under_its_bare_name_is_found(tmp_path, source):
         ("web/api/venue.py", "import aiosqlite"),
     ],
 )
-def test_another_sqlite_library_is_found(tmp_path, path, source):
+def test_the_check_finds_another_sqlite_library(tmp_path, path, source):
     a_tree(tmp_path, {path: source})
 
     assert len(other_sqlites(tmp_path)) == 1
 
 
-def test_the_bridge_may_keep_its_spool_with_aiosqlite(tmp_path):
+def test_the_bridge_may_use_aiosqlite_for_its_spool(tmp_path):
     a_tree(tmp_path, {"terminal_bridge/spool.py": "import aiosqlite"})
 
     assert other_sqlites(tmp_path) == []
 
 
 def a_tree(root: Path, sources: dict[str, str]) -> None:
-    """A project of these files, with the modules they may import standing there empty."""
+    """Create a project of these files. The modules that they may import are empty."""
     around = (
         "appliance/__init__.py",
         "appliance/core/errors.py",
@@ -231,7 +231,7 @@ def other_sqlites(root: Path) -> list[str]:
 
 
 def circle(arrows: set[tuple[str, str]]) -> list[str]:
-    """The members of one circle among these arrows, none when there is no circle."""
+    """Return the members of one cycle in these imports, or none if there is no cycle."""
     graph: dict[str, set[str]] = {}
     for start, end in arrows:
         if start != end:
@@ -277,7 +277,7 @@ def _read_imports(root: Path) -> Iterator[Import]:
 
 
 def source_of(node: ast.ImportFrom, package: str) -> str:
-    """The absolute name after `from`."""
+    """Return the absolute name after `from`."""
     if node.level == 0:
         return node.module or ""
     parents = package.split(".")
@@ -300,7 +300,10 @@ def modules_of(root: Path) -> dict[str, Path]:
 
 
 def room_of(module: str) -> str:
-    """`appliance.database.vacuum` is in `appliance.database`; other packages are one room."""
+    """Return a module's package: `appliance.database` for `appliance.database.vacuum`.
+
+    Outside the appliance, the package is the first part of the name.
+    """
     return ".".join(module.split(".")[: 2 if top(module) == "appliance" else 1])
 
 

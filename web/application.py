@@ -7,10 +7,10 @@ from contextlib import suppress
 from aiohttp import web
 
 from appliance.box import Box, heartbeat_job
+from appliance.checks.check import forget_observations
+from appliance.checks.network import OutsideWatch
 from appliance.core.data_directory import DataDirectory
 from appliance.core.errors import Unavailable
-from appliance.doctor.check import forget_observations
-from appliance.doctor.outside import OutsideWatch
 from appliance.email.worker import EmailWorker
 from appliance.environment import own_version
 from appliance.http.rate_limit import RateLimit

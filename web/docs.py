@@ -60,11 +60,11 @@ async def show_document(request: web.Request) -> web.Response:
 async def send_postman(request: web.Request) -> web.Response:
     """`GET /docs/postman.json`: return the API as a Postman collection for this environment."""
     environment = request[ENVIRONMENT]
-    template, _ = _document(environment.name, environment.database.peek(_find_example))
-    document = json.loads(template.replace(_BASE.encode(), _base(request).encode()))
+    template = _collection(environment.name, environment.database.peek(_find_example))
+    body = template.replace(_BASE.encode(), _base(request).encode())
     name = f"venuebox-{environment.name}.postman_collection.json"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return web.json_response(make_collection(document), headers=headers)
+    return web.Response(body=body, content_type="application/json", headers=headers)
 
 
 @lru_cache(maxsize=8)
@@ -76,6 +76,13 @@ def _document(environment: str, example: ExampleBooking) -> tuple[bytes, str]:
     servers = describe_servers(_BASE, environment)
     document = msgspec.json.encode(build_document(PARTNER_ROUTE_TABLE, servers, example))
     return document, hashlib.sha256(document).hexdigest()
+
+
+@lru_cache(maxsize=8)
+def _collection(environment: str, example: ExampleBooking) -> bytes:
+    """Return the Postman collection of `_document`, cached as well."""
+    document, _ = _document(environment, example)
+    return msgspec.json.encode(make_collection(json.loads(document)))
 
 
 async def show_front(request: web.Request) -> web.Response:

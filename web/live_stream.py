@@ -79,7 +79,7 @@ class _SharedStream(FeedStream):
         self._refused = refused
 
     async def write_eof(self, data: bytes = b"") -> None:
-        # The comment is sent at once, so that the browser knows that the stream is open.
+        # Send a comment immediately, so that the browser knows that the stream is open.
         first = ": open\n\n" + "".join(map(self.farewell, self._refused))
         await self.write(first.encode())
         await super().write_eof(data)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from appliance.box import Box
+from appliance.checks.network import NONCE_BYTES, PROOF_PATH
 from appliance.core.errors import OperatorError, log_exception
 from appliance.core.network import (
     REMOTE_ADDRESSES,
@@ -35,7 +36,6 @@ from appliance.core.network import (
     source_address,
 )
 from appliance.database.database import ChangedBeside
-from appliance.doctor.outside import NONCE_BYTES, PROOF_PATH
 from appliance.outbox import VenueChanged
 from appliance.scheduler import run_in_daemon_thread
 from appliance.venue.model import Venue, get_venue
@@ -52,8 +52,8 @@ _LOOK_SECONDS = 60.0  # interval between checks of the addresses
 _LOOK_WITHOUT_SECONDS = 5.0  # interval between checks while the box has no address
 _LOOK_UP_MS = 1000.0
 _ASK_SECONDS = 3.0
-_SECONDS = 6.0  # for the whole check
-_ADDRESSES_MAX = 8  # anybody on the network can announce thousands of them
+_SECONDS = 6.0  # time limit for the whole check
+_ADDRESSES_MAX = 8  # maximum number; anybody on the network can announce thousands
 _BODY_MAX = 1000  # bytes
 
 
@@ -279,7 +279,7 @@ async def _is_same(box: Box, url: str) -> bool:
     Certificates are not checked: whoever knows the answer to a random nonce has the keys.
     """
     nonce = box.tokens.random_bytes(NONCE_BYTES).hex()
-    with suppress(Exception):  # whatever answers there, it is not a box of this venue
+    with suppress(Exception):  # any other response is not from a box of this venue
         _status, body = await get_start(
             f"{url}{PROOF_PATH}/{nonce}", _BODY_MAX, _ASK_SECONDS, tls=False
         )

@@ -16,16 +16,16 @@ from aiohttp import web
 
 from appliance.backup.catalogue import read_record
 from appliance.box import Box, find_heartbeat, write_heartbeat
-from appliance.core.errors import NotFound, OperatorError, Unavailable
-from appliance.core.i18n import load_languages
-from appliance.core.settings import Settings, read_settings
-from appliance.database.connection import Reader
-from appliance.doctor.check import (
+from appliance.checks.check import (
     Check,
     CheckContext,
     Machine,
 )
-from appliance.doctor.outside import OutsideWatch
+from appliance.checks.network import OutsideWatch
+from appliance.core.errors import NotFound, OperatorError, Unavailable
+from appliance.core.i18n import load_languages
+from appliance.core.settings import Settings, read_settings
+from appliance.database.connection import Reader
 from appliance.environment import Environment
 from appliance.http.request import answer
 from appliance.reservations.email_queue import find_house_language
@@ -109,7 +109,7 @@ class Examiner:
         self._task: asyncio.Task[Findings] | None = None
         self.latest: Findings | None = None
         self._lasting: list[Check] = []  # those that failed twice in a row
-        self._told: set[str] = set()  # those of them that the house was emailed about
+        self._told: set[str] = set()  # those of them that the venue was emailed about
         self.job = Job("checks", box.live.database, self._next_due, self._look_again)
 
     @property
@@ -125,7 +125,7 @@ class Examiner:
         now, latest = self._box.clock.now(), self.latest
         if latest is not None and not again and 0 <= now - latest[1] < _CURRENT_MS:
             return latest
-        if again and self._task is not None:  # what runs may have looked before the change
+        if again and self._task is not None:  # a running check may have started before the change
             await asyncio.wait({self._task}, timeout=_PAGE_SECONDS)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._examine(deep=again))
@@ -187,7 +187,7 @@ OUTSIDE = web.AppKey("outside", OutsideWatch)
 
 def _run_checks(box: Box, outside: Check | None, *, deep: bool) -> list[Check]:
     # Imported here because it loads the mail client, which would delay the start of the box.
-    from appliance.doctor.checks import examine  # noqa: PLC0415
+    from appliance.checks.examine import examine  # noqa: PLC0415
 
     directory = box.directory
     settings: Settings | str = box.settings

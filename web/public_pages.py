@@ -6,8 +6,8 @@ from aiohttp import web
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
+from appliance.checks.network import NONCE, PROOF_PATH
 from appliance.core.errors import NotFound, Unavailable
-from appliance.doctor.outside import NONCE, PROOF_PATH
 from appliance.http.request import ENVIRONMENT, answer
 from appliance.tls.certificates import Certificates
 from appliance.venue.model import get_venue

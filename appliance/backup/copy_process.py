@@ -24,8 +24,8 @@ from appliance.core.errors import OperatorError
 from appliance.core.files import require_space
 from appliance.core.settings import BackupSettings
 
-ARGUMENT = "--copy-process"  # with which the frozen program becomes the child
-_MEMORY = 256 << 20  # bytes of data; asyncssh and obstore need 120 MiB
+ARGUMENT = "--copy-process"  # starts the built program as the child process
+_MEMORY = 256 << 20  # limit of memory in bytes; asyncssh and obstore need 120 MiB
 _SECONDS = 600  # the deadline of a job, without its transfer
 _LINE_MAX = 1 << 16
 

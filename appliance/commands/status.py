@@ -40,9 +40,9 @@ def add(commands: cli.Commands) -> None:
 def doctor(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Print findings and remedies. Return 1 if a check fails. Changes nothing."""
     # Imported here, so that other commands start without loading mail and HTTP code.
+    from appliance.checks.check import CheckContext, Sentence, worst  # noqa: PLC0415
+    from appliance.checks.examine import examine  # noqa: PLC0415
     from appliance.core.i18n import load_languages  # noqa: PLC0415
-    from appliance.doctor.check import CheckContext, Sentence, worst  # noqa: PLC0415
-    from appliance.doctor.checks import examine  # noqa: PLC0415
 
     directory = console.box(arguments)
     settings: Settings | str

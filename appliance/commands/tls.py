@@ -27,8 +27,8 @@ def add(commands: cli.Commands) -> None:
 
 
 def _explain(state: acme.State) -> str:
+    from appliance.checks.check import describe_acme  # noqa: PLC0415 - as above
     from appliance.core.i18n import load_languages  # noqa: PLC0415 - slow, and rarely needed
-    from appliance.doctor.check import describe_acme  # noqa: PLC0415 - as above
 
     return describe_acme(state).text(load_languages().get("en"))
 

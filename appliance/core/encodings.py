@@ -5,6 +5,7 @@ candidates are compared by how well their text reads as French or Arabic.
 """
 
 import codecs
+import re
 import string
 import unicodedata
 
@@ -23,9 +24,10 @@ ENCODINGS = {
 }
 _CODE_PAGES = tuple(ENCODINGS)[2:]
 _FRENCH = frozenset("àâçèéêëîïôœùû")
+_WORD = re.compile(r"[^\W\d_]+")
 _LETTERS = frozenset(string.ascii_letters)
 _COMMON = frozenset("ابةتدرسعفلمنهويق")  # the most frequent letters of Arabic
-# Signs that stand beside a word, and in Arabic text only
+# Signs that occur next to a word, and signs that occur only in Arabic text
 _SIGNS, _ARABIC_SIGNS = frozenset("«»“”‘—…°№€"), frozenset("،؛؟")
 _HARMLESS = frozenset("’–·\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}")
 
@@ -58,10 +60,18 @@ def _rate(raw: bytes, code_page: str) -> float:
         text = raw.decode(code_page)
     except UnicodeDecodeError:
         return float("-inf")
+    mixed = {n for word in _WORD.finditer(text) if _is_mixed(word[0]) for n in range(*word.span())}
     around = zip(f" {text}", text, f"{text[1:]} ", strict=False)
     return sum(
-        _rate_letter(*letters) for byte, letters in zip(raw, around, strict=True) if byte > 0x7F
+        -2 if n in mixed else _rate_letter(*letters)
+        for n, (byte, letters) in enumerate(zip(raw, around, strict=True))
+        if byte > 0x7F
     )
+
+
+def _is_mixed(word: str) -> bool:
+    """Whether capital and small letters are mixed as in no word, for example `CAFê`."""
+    return word not in {word.lower(), word.upper(), word.title()}
 
 
 def _rate_letter(before: str, letter: str, after: str) -> float:
@@ -87,8 +97,7 @@ def _rate_arabic(before: str, letter: str, after: str) -> float:
 
 
 def _rate_french(before: str, letter: str, after: str) -> float:
-    is_odd = after.isupper() if letter.islower() else before.islower()
-    if is_odd or _is_arabic(before) or _is_arabic(after):
+    if _is_arabic(before) or _is_arabic(after):
         return -2
     return 1 if letter == "à" or {before, after} & _LETTERS else 0
 

@@ -66,7 +66,7 @@ async def host_exists(host: str) -> bool:
             await loop.getaddrinfo(host, None)
     except socket.gaierror as error:
         return error.errno not in _NOT_FOUND
-    except UnicodeError:  # the name is no host name
+    except UnicodeError:  # the name is not a valid host name
         return False
     except TimeoutError:
         return True

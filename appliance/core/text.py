@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-_MARKS = frozenset({"Mn", "Mc", "Me", "Cf"})  # Unicode categories of what has no width of its own
+_MARKS = frozenset({"Mn", "Mc", "Me", "Cf"})  # Unicode categories of characters without a width
 
 
 def fold(text: str) -> str:

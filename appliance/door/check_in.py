@@ -45,7 +45,7 @@ from appliance.reservations.rows import (
 from appliance.staff.model import StaffMember
 from appliance.venue.model import find_tonight, get_venue, minute_of, tonight
 
-OLDEST_MS = 48 * 3600 * 1000  # an offline scan's maximum age when the box receives it
+OLDEST_MS = 48 * 3600 * 1000  # the maximum age of an offline scan when the box receives it
 
 
 class Decided(Struct, frozen=True):

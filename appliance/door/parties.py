@@ -36,7 +36,7 @@ from appliance.venue.model import (
     offered_slots,
 )
 
-_LEFT = "left:"  # begins the scan id of an exit by which a table was freed
+_LEFT = "left:"  # prefix of the scan id of an exit recorded when a table was freed
 
 
 def seat_walk_in(
@@ -117,7 +117,7 @@ def party_left(
         seen = see(get_reservation(tx, reservation_id))
         verdict = Verdict("went_out", seen, moved=-before.inside)
         at = terminal or get_portal_terminal(tx)
-        exit_id = f"{_LEFT}{left.version}-{left.seq}"  # no terminal's scan id has a colon
+        exit_id = f"{_LEFT}{left.version}-{left.seq}"  # the scan ids of terminals contain no colon
         log_scan(tx, at, exit_id, "list", verdict, staff_id=_staff_id(actor))
     return get_reservation(tx, reservation_id)
 

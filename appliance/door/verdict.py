@@ -32,7 +32,7 @@ OVERRIDABLE = frozenset({
     "cancelled", "declined", "revoked",
 })  # fmt: skip
 
-_NEARLY = 0.95  # from this part of the capacity on, the house is nearly full
+_NEARLY = 0.95  # above this part of its capacity, the venue is nearly full
 _NOT_SETTLED = {
     "requested": "not_confirmed", "pending": "payment_due", "partial": "payment_due",
 }  # fmt: skip
@@ -219,7 +219,7 @@ def _details(verdict: Verdict, language: Language) -> dict[str, str]:
             "inside": str(seen.inside),
             "when": _when(seen.starts_on or seen.date, seen.slot, language),
         }
-    if language.code == "ar":  # so that Latin names keep their place in a right-to-left sentence
+    if language.code == "ar":  # keeps Latin names in place in a right-to-left sentence
         return {name: isolate(text) or "" for name, text in details.items()}
     return details
 

@@ -16,11 +16,11 @@ from appliance.backup.catalogue import read_record
 from appliance.backup.copies import Copier
 from appliance.backup.create import Maker, find_digest
 from appliance.box import Box
+from appliance.checks.check import DAMAGED, list_observations, observe
 from appliance.clock import DAY_MS
 from appliance.core.errors import ApiError, OperatorError, Unavailable
 from appliance.database.connection import Reader, Transaction
 from appliance.database.integrity import list_faults
-from appliance.doctor.check import DAMAGED, list_observations, observe
 from appliance.environment import Environment
 from appliance.jobs.reservation_states import last_ended_evening_now
 from appliance.privacy import erase_past_guests, find_past_guests

@@ -1,7 +1,7 @@
 """The event loop's watchdog, and the disk space reserve.
 
 The loop sends systemd's keep-alive messages. If the loop is stuck, they stop, and systemd ends the
-process and starts it again (docs/promises.md, G10).
+process and starts it again (docs/promises.md).
 
 The disk reserve is a file that is deleted when the disk is full, which frees space for check-ins.
 All other writes are refused until there is enough free space to create the file again.

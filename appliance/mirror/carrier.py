@@ -15,9 +15,9 @@ from appliance.venue.model import get_venue
 
 log = logging.getLogger(__name__)
 
-_SIZE, _SMALLEST = 500, 8  # rows in a batch; fewer where a batch does not arrive in time
-_PACE_SECONDS = 1.0  # between batches, so that one carries what many bookings changed
-_IDLE_SECONDS = 10.0  # then the connection is closed: other boxes want it
+_SIZE, _SMALLEST = 500, 8  # rows in a batch, and the minimum if batches do not arrive in time
+_PACE_SECONDS = 1.0  # pause between batches, so that a batch contains the changes of many bookings
+_IDLE_SECONDS = 10.0  # an idle connection is closed, because other boxes need one
 _FIRST_RETRY, _LONGEST_RETRY = 2.0, 60.0  # seconds
 _TOLD_ROWS = 50_000
 
@@ -31,7 +31,7 @@ class Carrier:
         self._size = _SIZE
         self._retry = _FIRST_RETRY
         self._rests_until = 0  # ms since 1970
-        self._has_looked = False  # at the server since the start: it may have been restored
+        self._has_looked = False  # whether the server was checked since the start
         self._trouble: str | None = None  # None: unknown
         self._woken = asyncio.Event()
         database.on_commit(lambda _: self._woken.set())

@@ -23,7 +23,7 @@ from appliance.mirror.tables import (
 
 _TRIGGERS = """SELECT name, sql FROM sqlite_schema
     WHERE type = 'trigger' AND name LIKE 'mirror!_%' ESCAPE '!'"""
-_MANY = 10_000  # a box is never that many changes behind the mirror
+_MANY = 10_000  # the mirror is never this many changes ahead of its box
 
 Change = tuple[int, str, Any]  # seq, table, id
 
@@ -118,7 +118,7 @@ def _store(tx: Transaction, token: str, position: Position) -> None:
     sql = """UPDATE mirror SET token = :token, carried = :carried, copying = :copying,
              copied_to = :copied_to, copied = :copied, carried_at = :now"""
     tx.execute(sql, {"token": token, "now": tx.now, **_members(position)})
-    # The newest one stays, so that its seq is not given again.
+    # Keep the newest change, so that its seq is not reused.
     tx.execute("DELETE FROM mirror_change WHERE seq < :carried", {"carried": position.carried})
 
 

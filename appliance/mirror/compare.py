@@ -15,7 +15,7 @@ from appliance.mirror.server import connected
 from appliance.mirror.tables import TABLES, Table, select_texts
 from appliance.venue.model import get_venue
 
-_TRIES, _TRY_SECONDS = 20, 0.5  # while the box goes on carrying
+_TRIES, _TRY_SECONDS = 20, 0.5  # number of attempts, because the box keeps copying meanwhile
 
 
 @dataclass(frozen=True, slots=True)

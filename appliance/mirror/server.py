@@ -22,13 +22,13 @@ from appliance.mirror.tables import (
 )
 
 _CONNECT_SECONDS = 10.0
-ANSWER_SECONDS = 30.0  # for a batch, a digest, or the schema
-# What the server itself ends, so that a box which vanished in the middle holds no lock.
+ANSWER_SECONDS = 30.0  # time limit for a batch, a digest, or the schema
+# The server enforces these limits, so that a box that disappears holds no lock.
 _LIMITS = """BEGIN; SET LOCAL statement_timeout = '25s'; SET LOCAL lock_timeout = '10s';
     SET LOCAL idle_in_transaction_session_timeout = '60s'"""
 _TRIES = 5  # several boxes may create the schema at once
 
-# The troubles by the beginning of an SQLSTATE, the longest first.
+# Maps prefixes of SQLSTATE codes to troubles. The longest prefix comes first.
 _BY_SQLSTATE = {
     "25006": "read_only", "28": "refused", "3D": "refused", "42501": "forbidden", "53100": "full",
     "53200": "full", "53": "busy", "22": "schema", "23": "schema", "3F": "schema", "42": "schema",
@@ -81,7 +81,7 @@ async def connected(url: str) -> AsyncIterator["Session"]:
     try:
         connection = await asyncpg.connect(
             url, ssl=await _tls(url), timeout=_CONNECT_SECONDS, command_timeout=ANSWER_SECONDS,
-            statement_cache_size=0,  # a pooler such as PgBouncer may be between
+            statement_cache_size=0,  # there may be a pooler such as PgBouncer in between
             server_settings={"application_name": "venuebox"},
         )  # fmt: skip
         yield Session(connection)
@@ -94,7 +94,7 @@ async def connected(url: str) -> AsyncIterator["Session"]:
     except ssl.SSLError as error:
         raise Trouble("certificate", error.reason or "") from None
     except ConnectionError as error:
-        is_plain = "SSL" in str(error)  # asyncpg's words for a server without TLS
+        is_plain = "SSL" in str(error)  # asyncpg's message if the server has no TLS
         raise Trouble("certificate" if is_plain else "unreachable") from None
     except (OSError, TimeoutError) as error:
         raise Trouble("unreachable", type(error).__name__) from None
@@ -102,7 +102,7 @@ async def connected(url: str) -> AsyncIterator["Session"]:
         raise Trouble("failed", type(error).__name__) from None
     finally:
         if connection is not None:
-            connection.terminate()  # no polite end, which a line that was cut would never answer
+            connection.terminate()  # does not wait for the server
 
 
 class Session:
@@ -155,7 +155,7 @@ class Session:
             asyncpg.DuplicateSchemaError, asyncpg.DeadlockDetectedError,
             asyncpg.InternalServerError,  # "tuple concurrently updated"
         ):  # fmt: skip
-            return  # another box created it at the same time: look again
+            return  # another box created it at the same time, so check again
 
     async def find_state(self, venue_id: str) -> tuple[str, str, Position] | None:
         """Return the shape, token and position of the venue's mirror, or None if it has none."""

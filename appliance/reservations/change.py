@@ -296,7 +296,12 @@ def _move(
     day, tables = place.date.isoformat(), place.table_ids
     free_tables(tx, reservation)
     hold_tables(tx, tables, day, hours, reservation.source, seq=reservation.seq)
+    columns: dict[str, Any] = {
+        "slot": place.slot, "starts": hours[0], "ends": hours[1], "table_id": tables[0],
+        "table_ids": json.dumps(tables) if len(tables) > 1 else None,
+    }  # fmt: skip
     if (day, place.slot) != (reservation.date, reservation.slot):
+        columns["late_at"] = None  # the guest announced the delay for the old time
         before, after = (
             f"{one.date} {one.slot or ''}".strip() for one in (reservation, place)
         )  # fmt: skip
@@ -305,10 +310,6 @@ def _move(
         after = ", ".join(get_table(tx, id_).number for id_ in tables)
         names = {"from": reservation.table_number, "to": after}
         add_history(tx, reservation.id, "moved", actor, **names)
-    columns = {
-        "slot": place.slot, "starts": hours[0], "ends": hours[1], "table_id": tables[0],
-        "table_ids": json.dumps(tables) if len(tables) > 1 else None,
-    }  # fmt: skip
     if day == reservation.date:
         return columns
     return columns | {"date": day, "link_expires_at": link_expiry(place.date, find_zone(tx))}

@@ -20,7 +20,7 @@ WITH_PASS = ("confirmation", "accepted", "changed", "reminder")
 # Kinds that have a calendar file attached. In `cancelled`, the file marks the event as cancelled.
 WITH_CALENDAR = (*WITH_PASS, "cancelled")
 UNASKED = ("reminder",)  # kinds that guests can unsubscribe from
-# Kinds that go to the house instead of the guest, and the venue's rule that switches each on.
+# Kinds that go to the venue instead of the guest, and the venue's rule that switches each on.
 HOUSE_KINDS = {
     "house_request": "hears_requests",
     "house_cancelled": "hears_cancellations",

@@ -89,7 +89,7 @@ def _read_arrivals(reader: Reader, day: date) -> _Arrivals:
     arrivals: _Arrivals = {}
     for reservation_id, at, what, people in reader.rows(_ARRIVALS, {"date": day.isoformat()}):
         admitted = arrivals.setdefault(reservation_id, [])
-        # One entry for each person, so that the last who came in are the first to be taken back.
+        # One entry for each person, so that an undo removes the latest arrivals.
         if what == "undone":
             del admitted[max(0, len(admitted) - people) :]
         else:

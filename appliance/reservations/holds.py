@@ -44,8 +44,8 @@ from appliance.venue.model import (
 )
 
 HOLD_SECONDS_MAX = 600
-HOLDS_MAX = 20  # open holds for each line of keys
-# A hold that expires later than it may was made before the clock was set back: it is over too.
+HOLDS_MAX = 20  # maximum number of open holds for each lineage
+# A hold with a later expiry was made before the clock was set back. It has expired too.
 _IS_OPEN = f"""(expires_at IS NULL
     OR expires_at BETWEEN :now + 1 AND :now + {HOLD_SECONDS_MAX * 1000})"""
 

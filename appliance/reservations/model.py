@@ -147,7 +147,7 @@ class Reservation(Struct, frozen=True):
             return self.customer_name
         given, words = self.customer_given_name, self._name_words()
         if self.names_at_door == "initial" and given and len(words) > len(given.split()):
-            family = words[-1].removeprefix("ال") or words[-1]  # the article says nothing
+            family = words[-1].removeprefix("ال") or words[-1]  # ignore the Arabic article
             return f"{given} {family[0].upper()}."
         return given
 

@@ -14,7 +14,7 @@ from appliance.reservations.holds import hold_tables
 from appliance.reservations.model import FREEING_STATUSES, Issued, Reservation
 from appliance.venue.model import evening_end, find_zone, get_venue
 
-_CODE_TRIES = 64  # for an access code that no reservation has
+_CODE_TRIES = 64  # attempts to draw an unused access code
 
 
 def _of_tables(single: str, group: str) -> str:

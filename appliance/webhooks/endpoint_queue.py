@@ -42,7 +42,7 @@ class EndpointQueue:
         self.offline = False
         self.paused_until: float | None = None  # by the monotonic clock, in seconds
         self._next_retry: int | None = 0  # in ms since 1970
-        self._has_changed = True  # there may be deliveries to send that were not there before
+        self._has_changed = True  # there may be new deliveries to send
         self._odd_is_fresh = False
         self._some_wait = False  # deliveries were skipped for others of their reservation
         self._under_way: dict[int, str | None] = {}  # maps delivery seq to reservation id

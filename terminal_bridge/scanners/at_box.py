@@ -5,10 +5,10 @@ from contextlib import suppress
 from functools import partial
 
 from appliance.box import Box
+from appliance.checks.check import READER_TROUBLE, observe
 from appliance.core.errors import ApiError, Unavailable
 from appliance.core.scanner_settings import ReaderSettings
 from appliance.database.connection import Reader
-from appliance.doctor.check import READER_TROUBLE, observe
 from appliance.door.scan import UNREAD, Scan
 from appliance.door.terminals import Terminal, list_terminals
 from appliance.environment import Environment

@@ -1,4 +1,4 @@
-"""The demo, used only by the commands that it prints."""
+"""The demo, used only through the commands that it prints."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def demo():
 
 
 def fetch(url, data=None, **headers):
-    """Return status and body; send a POST if there is `data`."""
+    """Return status and body. With `data`, send a POST."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     request = urllib.request.Request(url, data, named)  # noqa: S310 - an address the demo printed
     try:
@@ -81,7 +81,7 @@ def wait_for_event(demo, kind, name):
 
 @pytest.fixture
 def path_with_curl(tmp_path):
-    """PATH, with a replacement for curl if the machine has none."""
+    """Return PATH, with a replacement for curl if the machine has none."""
     if shutil.which("curl") is None:
         stand_in = tmp_path / "curl"
         python = shlex.join([sys.executable, "-c", CURL])
@@ -91,7 +91,7 @@ def path_with_curl(tmp_path):
 
 
 def follow(demo, path):
-    """Paste the printed steps into a shell, one after the other."""
+    """Run the printed steps in a shell, one after another."""
     commands = [line for line in demo.lines if line.startswith(("BOOKING=", "LINK=", "curl"))]
     return subprocess.run(
         [shutil.which("bash"), "-uc", "\n".join(commands)],
@@ -99,7 +99,7 @@ def follow(demo, path):
     )  # fmt: skip
 
 
-def test_the_printed_lines_book_open_scan_and_the_signed_events_arrive(demo, path_with_curl):
+def test_the_printed_commands_book_open_and_scan_and_the_events_are_signed(demo, path_with_curl):
     booking, link, verdict = follow(demo, path_with_curl).stdout.splitlines()
 
     assert json.loads(booking)["status"] == "confirmed"
@@ -109,7 +109,7 @@ def test_the_printed_lines_book_open_scan_and_the_signed_events_arrive(demo, pat
     assert wait_for_event(demo, "reservation.checked_in", "Amina")["verdict"] == "valid"
 
 
-def test_without_curl_the_printed_lines_stop_and_answer_nothing(demo, tmp_path):
+def test_without_curl_the_printed_commands_stop_and_print_nothing(demo, tmp_path):
     (tmp_path / "grep").symlink_to(shutil.which("grep"))
 
     followed = follow(demo, str(tmp_path))
@@ -118,7 +118,7 @@ def test_without_curl_the_printed_lines_stop_and_answer_nothing(demo, tmp_path):
     assert followed.stdout == ""
 
 
-def test_every_printed_address_answers(demo):
+def test_every_printed_address_responds(demo):
     places = [line for line in demo.lines if line.startswith("  ")]
     printed_ones = re.findall(r"http://127\.0\.0\.1:[^\s)]+", "\n".join(places))
     for url in printed_ones:
@@ -127,7 +127,7 @@ def test_every_printed_address_answers(demo):
     assert {"/portal", "/book", "/docs", "/test"} <= paths
 
 
-def test_the_sign_in_link_makes_its_owner_once(demo):
+def test_the_sign_in_link_creates_its_owner_once(demo):
     link = printed(demo, r"sign in +(\S+/portal/welcome#\S+)")
     page = link.partition("#")[0]
     form = urlencode({"link": link, "password": "seven tall palms"}).encode()
@@ -144,7 +144,7 @@ def test_the_sign_in_link_makes_its_owner_once(demo):
     assert again == 404
 
 
-def test_a_kept_demo_has_the_same_keys_endpoints_and_reservations_at_another_port(tmp_path):
+def test_a_kept_demo_has_the_same_keys_endpoints_and_reservations_on_another_port(tmp_path):
     found = []
     for _ in range(2):
         with Serving("--demo", "--keep", "--data", str(tmp_path), "--port", "0") as serving:
@@ -154,7 +154,7 @@ def test_a_kept_demo_has_the_same_keys_endpoints_and_reservations_at_another_por
                 fetch(f"{serving.address}/test/v1/{path}", Authorization=f"Bearer {key}")[1]
                 for path in ("venue", "reservations", "webhooks")
             ]
-            # The guests' links follow the address.
+            # The links for guests contain the current address.
             pages = [
                 json.loads(re.sub(r":\d+/test/(access|claim-guest)/", "", text)) for text in pages
             ]
@@ -168,7 +168,7 @@ def test_a_kept_demo_has_the_same_keys_endpoints_and_reservations_at_another_por
     assert (steps, again[3]) == (1, 0)
 
 
-def test_it_never_takes_the_place_of_a_real_box(tmp_path, capsys):
+def test_a_demo_never_replaces_a_real_box(tmp_path, capsys):
     data = tmp_path / "box"
     venue = Path("web/demo_venue.toml").absolute()
     assert main(["init", "--data", str(data), "--venue", str(venue)], {}) == 0
@@ -181,6 +181,6 @@ def test_it_never_takes_the_place_of_a_real_box(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("host", ["::", "192.168.1.5", "box.example"])
-def test_it_listens_on_this_machine_alone(host, capsys):
+def test_a_demo_listens_only_on_this_machine(host, capsys):
     assert main(["serve", "--demo", "--host", host, "--port", "0"], {}) == 1
     assert "this machine only" in capsys.readouterr().err

@@ -27,20 +27,18 @@ async def servers(running, path, host, **headers):
         ("192.168.1.20:8080", {"X-Forwarded-Proto": "https"}, "https://192.168.1.20:8080"),
     ],
 )
-async def test_the_document_names_where_it_was_asked_its_own_environment_first(
-    running, host, headers, base
-):
+async def test_the_openapi_document_lists_the_requested_address_first(running, host, headers, base):
     assert await servers(running, "/openapi.json", host, **headers) == [base, f"{base}/test"]
     assert await servers(running, "/test/openapi.json", host, **headers) == [f"{base}/test", base]
 
 
 @pytest.mark.parametrize("prefix", ["", "/test"])
-async def test_each_page_has_the_document_of_its_own_environment(running, prefix):
+async def test_each_environments_docs_page_shows_its_own_openapi_document(running, prefix):
     async with running.client.get(f"{prefix}/docs/reference") as response:
         assert f'href="{prefix}/openapi.json"' in await response.text()
 
 
-async def test_the_page_may_load_nothing_but_its_own_files_and_the_icons_of_its_stylesheet(running):
+async def test_the_docs_page_may_load_only_its_own_files_and_icons(running):
     async with running.client.get("/docs/reference") as response:
         policy = dict(
             part.strip().split(" ", 1)
@@ -60,7 +58,7 @@ async def test_the_page_may_load_nothing_but_its_own_files_and_the_icons_of_its_
     }
 
 
-async def test_a_host_header_of_markup_is_refused_and_never_shown(running):
+async def test_a_host_header_with_markup_is_refused_and_not_shown(running):
     async with running.client.get("/docs/reference", headers={"Host": 'x"><b>'}) as response:
         text = await response.text()
 
@@ -79,7 +77,7 @@ async def tried(running, prefix):
 
 
 @pytest.mark.parametrize("prefix", ["", "/test"])
-async def test_the_prefilled_booking_is_granted_and_again_the_next_day(running, prefix):
+async def test_the_prefilled_booking_succeeds_today_and_tomorrow(running, prefix):
     for status in (201, 200):
         query, wish = await tried(running, prefix)
         answered, _, _ = await running.call("POST", f"{prefix}/v1/reservations", json=wish)
@@ -95,9 +93,9 @@ async def test_the_prefilled_booking_is_granted_and_again_the_next_day(running, 
     assert answered == 201
 
 
-async def test_the_prefilled_booking_names_an_evening_that_is_open(running):
+async def test_the_prefilled_booking_uses_an_open_evening(running):
     def close(tx):
-        tx.execute("UPDATE slot SET days_of_week = '[0]'")  # Sundays
+        tx.execute("UPDATE slot SET days_of_week = '[0]'")  # only Sundays are open
         tx.insert(
             "closing_day",
             {"id": tx.new_id(), "first_day": "2026-11-28", "last_day": "2026-11-29", "reason": ""},

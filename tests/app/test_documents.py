@@ -35,7 +35,7 @@ def links_of(page):
     return {html.unescape(link) for link in found}
 
 
-async def test_from_docs_every_document_is_reached_and_no_link_is_broken(running):
+async def test_every_document_is_reachable_from_docs_and_no_link_is_broken(running):
     front = "/test/docs"
     pages, waiting, others = {}, [front], set()
     while waiting:
@@ -62,12 +62,12 @@ async def test_from_docs_every_document_is_reached_and_no_link_is_broken(running
 
 
 @pytest.mark.parametrize("name", ["nothing", "partners", "partners/guide.md", "..%2Fpyproject"])
-async def test_what_is_no_document_is_not_found(running, name):
+async def test_an_unknown_document_is_not_found(running, name):
     async with running.client.get(f"/docs/{name}") as response:
         assert response.status == 404
 
 
-def test_what_a_document_says_is_text_and_never_markup(tmp_path: Path):
+def test_html_in_a_document_is_escaped(tmp_path: Path):
     (tmp_path / "index.md").write_text("# T\n\na <script>b</script> `<i>`\n", "utf-8")
 
     body = Documents(tmp_path).render("index")
@@ -76,7 +76,7 @@ def test_what_a_document_says_is_text_and_never_markup(tmp_path: Path):
     assert "<i>" not in body
 
 
-async def test_the_partner_guide_has_every_program_in_full_to_read_and_to_download(running):
+async def test_the_partner_guide_contains_every_program_to_read_and_to_download(running):
     page = html.unescape(await read(running, "/docs/partners/guide"))
 
     assert PROGRAMS
@@ -87,7 +87,7 @@ async def test_the_partner_guide_has_every_program_in_full_to_read_and_to_downlo
 
 
 @pytest.mark.parametrize("prefix", ["", "/test"])
-async def test_the_guides_examples_are_a_booking_that_the_test_environment_accepts(running, prefix):
+async def test_the_booking_in_the_guide_is_accepted_by_the_test_environment(running, prefix):
     page = html.unescape(await read(running, f"{prefix}/docs/partners/guide"))
     base = str(running.client.make_url("/test"))
 
@@ -101,7 +101,7 @@ async def test_the_guides_examples_are_a_booking_that_the_test_environment_accep
     assert (status, made["status"]) == (201, "confirmed")
 
 
-def test_every_error_that_a_partner_can_meet_has_its_advice_in_the_guide():
+def test_every_error_that_a_partner_can_get_is_explained_in_the_guide():
     table = re.findall(r"^\| (\d{3}) \| (.*?) \|", GUIDE, re.MULTILINE)
     advised = {code for _, codes in table for code in re.findall(r"[A-Z_]+", codes)}
     described = build_document(PARTNER_ROUTE_TABLE, [])["components"]["schemas"]["ErrorCode"]
@@ -109,7 +109,7 @@ def test_every_error_that_a_partner_can_meet_has_its_advice_in_the_guide():
     assert advised == set(described["examples"])
 
 
-def test_the_guide_shows_every_event_and_the_bodies_of_the_description():
+def test_the_guide_shows_every_event_with_the_example_of_the_openapi_document():
     events = re.findall(r"^\| `((?:reservation|venue|webhook)\.\w+)`", GUIDE, re.MULTILINE)
     shown = [json.loads(text) for text in re.findall(r"```json\n(.*?)\n```", GUIDE, re.DOTALL)]
 

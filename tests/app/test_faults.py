@@ -1,4 +1,4 @@
-"""Faults of the box itself: an accident, a full disk; and what it stores of secrets."""
+"""Failures of the box itself, such as an exception or a full disk, and the secrets it stores."""
 
 import json
 
@@ -12,7 +12,9 @@ from tests.conftest import MASTER_KEY, running_box, with_settings
 from tests.contract.calls import registered
 
 
-async def test_an_accident_is_an_internal_error_that_tells_nothing(running, monkeypatch, caplog):
+async def test_an_unexpected_exception_is_an_internal_error_without_details(
+    running, monkeypatch, caplog
+):
     def explode(*_: object) -> None:
         raise RuntimeError("secret detail")
 
@@ -28,7 +30,7 @@ async def test_an_accident_is_an_internal_error_that_tells_nothing(running, monk
     assert "POS-20481.1" in line
 
 
-async def test_a_full_disk_is_unavailable_and_acknowledges_nothing(running):
+async def test_on_a_full_disk_calls_are_unavailable_and_nothing_is_acknowledged(running):
     connection = running.live.database._writer_connection
     connection.pragma("max_page_count", connection.pragma("page_count"))
     statuses = []
@@ -47,7 +49,7 @@ async def test_a_full_disk_is_unavailable_and_acknowledges_nothing(running):
     assert listed["total"] == statuses.count(201) + 1
 
 
-async def test_a_booking_that_was_committed_is_never_answered_as_not_recorded(running, monkeypatch):
+async def test_a_committed_booking_is_never_answered_as_not_recorded(running, monkeypatch):
     database, body = running.live.database, a_body(customer={"name": "S", "email": "s@a.example"})
     write = database.write
 
@@ -65,7 +67,7 @@ async def test_a_booking_that_was_committed_is_never_answered_as_not_recorded(ru
     assert replayed[:2] == (200, answer)
 
 
-async def test_the_secret_is_stored_wrapped_for_its_environment_alone(running):
+async def test_an_endpoint_secret_is_stored_encrypted_for_its_environment(running):
     secret = (await registered(running))["secret"].encode()
     stored = running.live.database.peek(lambda r: r.value("SELECT secret FROM endpoint"))
     assert secret not in stored
@@ -74,7 +76,7 @@ async def test_the_secret_is_stored_wrapped_for_its_environment_alone(running):
         Keyring(MASTER_KEY, "test").unwrap(stored)
 
 
-async def test_nothing_of_a_key_but_its_hash_and_ends_is_stored(running):
+async def test_only_the_hash_and_the_ends_of_a_key_are_stored(running):
     await running.call("GET", "/v1/venue")
     path = running.live.database.path
     stored = [path, path.with_name("live.db-wal")]
@@ -87,7 +89,7 @@ async def test_nothing_of_a_key_but_its_hash_and_ends_is_stored(running):
     assert bytes.fromhex(running.live_key.rpartition("_")[2]) not in raw
 
 
-async def test_a_trusted_proxy_tells_the_address(tmp_path, clock):
+async def test_the_address_from_a_trusted_proxy_is_used(tmp_path, clock):
     settings = with_settings(server={"trusted_proxies": ("127.0.0.0/8",)})
     wrong = "svc_live_" + "0" * 48
     async with running_box(tmp_path, clock, settings) as running:

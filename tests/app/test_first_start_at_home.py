@@ -27,7 +27,9 @@ def new_directory(tmp_path, clock):
     return tmp_path
 
 
-async def test_the_link_is_shown_for_this_machine_and_over_https(new_directory, clock, capsys):
+async def test_the_setup_link_is_printed_for_this_machine_and_for_https(
+    new_directory, clock, capsys
+):
     async with running_box(new_directory, clock, Settings()) as new_box:
         new_box.box.move("http://192.168.1.20:8080")
         await show_setup_link(new_box.box, LOCAL)
@@ -55,7 +57,7 @@ async def test_setup_over_plain_http_is_redirected_to_https(new_directory, clock
                     assert response.headers["Cache-Control"] == "no-store"
 
 
-async def test_a_proxy_that_nobody_named_yet_is_not_led_back_to_itself(new_directory, clock):
+async def test_an_unconfigured_proxy_is_not_redirected_to_itself(new_directory, clock):
     public = with_settings(server={"app_url": "https://riad.example"})
     said = {"Host": "riad.example", "X-Forwarded-Proto": "https"}
     async with running_box(new_directory, clock, public) as new_box:
@@ -69,5 +71,5 @@ async def test_a_proxy_that_nobody_named_yet_is_not_led_back_to_itself(new_direc
     [(EVERYWHERE, "http://127.0.0.1:8080"), ("::", "http://127.0.0.1:8080"),
      ("127.0.0.1", "http://127.0.0.1:8080"), ("::1", "http://[::1]:8080"), ("192.168.1.20", "")],
 )  # fmt: skip
-def test_the_link_for_this_machine_is_one_on_which_a_password_may_travel(host, found):
+def test_a_password_can_be_set_over_the_setup_link_for_this_machine(host, found):
     assert find_local_address(host, 8080) == found

@@ -21,14 +21,16 @@ async def ask(running: Running, path="/health"):
 
 
 @pytest.mark.parametrize("path", ["/health", "/ready"])
-async def test_a_box_that_reads_and_writes_says_ok_and_nothing_more(running, path):
+async def test_a_working_box_answers_only_ok(running, path):
     assert await ask(running, path) == (200, {"status": "ok"})
     for environment in running.box.environments:
         write_heartbeat = await environment.database.read(find_heartbeat)
         assert write_heartbeat == running.clock.now()
 
 
-async def test_it_is_proved_at_most_once_a_second_however_many_ask(running, monkeypatch):
+async def test_the_disk_is_tested_at_most_once_a_second_for_any_number_of_requests(
+    running, monkeypatch
+):
     proofs = Mock(wraps=write_heartbeat)
     monkeypatch.setattr("web.monitoring.write_heartbeat", proofs)
     databases = len(running.box.environments)
@@ -44,7 +46,7 @@ async def test_it_is_proved_at_most_once_a_second_however_many_ask(running, monk
     assert proofs.call_count == 2 * databases
 
 
-async def test_a_write_that_the_disk_refuses_is_unavailable_and_heals_by_itself(running):
+async def test_a_failed_write_makes_health_unavailable_until_writes_succeed(running):
     connection = running.live.database._writer_connection
     connection.pragma("query_only", 1)
     assert (await ask(running))[0] == 503
@@ -56,7 +58,7 @@ async def test_a_write_that_the_disk_refuses_is_unavailable_and_heals_by_itself(
     assert (await ask(running))[0] == 200
 
 
-async def test_a_full_disk_is_unavailable_until_there_is_room(box, clock, monkeypatch):
+async def test_a_full_disk_makes_health_unavailable_until_space_is_free(box, clock, monkeypatch):
     room = SimpleNamespace(free=0)
     monkeypatch.setattr("web.monitoring.shutil.disk_usage", lambda _: room)
     health = Health(box)
@@ -69,7 +71,7 @@ async def test_a_full_disk_is_unavailable_until_there_is_room(box, clock, monkey
     assert (await health.show_health(ASK)).status == 200
 
 
-async def test_a_disk_that_hangs_is_unavailable_in_time_and_holds_one_proof(
+async def test_a_hanging_disk_makes_health_unavailable_in_time_and_starts_one_test_only(
     box, clock, monkeypatch
 ):
     monkeypatch.setattr("web.monitoring._DEADLINE_SECONDS", 0.05)

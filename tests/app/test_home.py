@@ -9,12 +9,12 @@ BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 @pytest.mark.parametrize("path", ["/", "/test"])
 @pytest.mark.parametrize("accept", ["", "*/*", "application/json"])
-async def test_the_start_pages_are_there_for_every_client(running, path, accept):
+async def test_the_start_pages_exist_for_every_client(running, path, accept):
     async with running.client.get(path, headers={"Accept": accept}) as response:
         assert (response.status, response.content_type) == (200, "text/html")
 
 
-async def test_every_link_of_the_start_page_leads_somewhere(running):
+async def test_no_link_of_the_start_page_is_broken(running):
     async with running.client.get("/", headers=BROWSER) as response:
         links = re.findall(r'href="(/[^"?]*)"', await response.text())
 

@@ -17,7 +17,7 @@ async def ask(running, host):
      "box.example", "Box.Example:443", "box.example.", "riad-atlas.local", "riad-atlas.local:8080",
      "venue.lan"],
 )  # fmt: skip
-async def test_the_box_answers_to_addresses_and_to_its_own_names(tmp_path, clock, host):
+async def test_the_box_accepts_its_addresses_and_its_own_names_as_host(tmp_path, clock, host):
     settings = with_settings(server={"names": ("venue.lan",)})
     async with running_box(tmp_path, clock, settings) as running:
         assert (await ask(running, host))[0] == 200
@@ -33,7 +33,7 @@ async def test_the_box_answers_to_addresses_and_to_its_own_names(tmp_path, clock
      "[127.0.0.1]", "::1", "127.0.0.1,evil.example", "localhost:80:80", "box.example..",
      "\u0661\u0662\u0667.0.0.1", "localhost\\x", ".", "..", "[]", ":80"],
 )  # fmt: skip
-async def test_a_strangers_name_that_leads_to_the_box_gets_no_answer(running, host):
+async def test_a_foreign_host_name_is_refused(running, host):
     status, text = await ask(running, host)
     assert status == 421
     assert "MISDIRECTED" in text
@@ -41,7 +41,7 @@ async def test_a_strangers_name_that_leads_to_the_box_gets_no_answer(running, ho
 
 
 @pytest.mark.parametrize("host", ["evil.example", "[fe80::1%a]", "a@127.0.0.1"])
-async def test_no_route_answers_under_it(running, host):
+async def test_no_route_answers_under_a_foreign_host_name(running, host):
     for method, path in running.app[PRINCIPALS]:
         known = re.sub(r"\{[^}]*\}", "01890000-0000-7000-8000-000000000000", path)
         async with running.client.request(method, known, headers={"Host": host}) as response:

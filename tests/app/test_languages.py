@@ -35,7 +35,7 @@ BLANK = re.compile(r"\{\w+\}|%\(\w+\)s")
      ("EN-gb", "en"), ("de,es", "fr"), ("en;q=0", "fr"), ("en;q=nonsense, ar;q=0.1", "ar"),
      (",;=;q", "fr"), ("*", "fr")],
 )  # fmt: skip
-def test_a_visitor_reads_the_language_wanted_most_and_french_without_a_wish(header, code):
+def test_a_page_is_in_the_browsers_preferred_language_or_else_in_french(header, code):
     assert LANGUAGES.accepted(header).code == code
 
 
@@ -49,7 +49,7 @@ def forms(text) -> list[str]:
 
 
 def said_in(code: str) -> set[str]:
-    """Return the msgids of a catalogue; every translation has the same placeholders."""
+    """Return the msgids of a catalogue after checking the placeholders of every translation."""
     found = set()
     for message in messages_of(code):
         known = set(BLANK.findall(" ".join(forms(message.id))))
@@ -73,7 +73,7 @@ def messages_in_the_code():
             directory_filter=lambda folder: Path(folder).name not in {"frontend", "static"},
     ))  # fmt: skip
     results = {"ok": None, "warn": (1, 2), "fail": (1, 2), "of": (2, 3), "at_least": (4, 5)}
-    checks = extract_from_dir(ROOT / "appliance" / "doctor", kinds[:1], keywords=results)
+    checks = extract_from_dir(ROOT / "appliance" / "checks", kinds[:1], keywords=results)
     findings = {part for _, _, message, _, _ in checks for part in forms(message)}
     said = {forms(message)[0] for _, _, message, _, _ in wanted}
     refusals = {refusal.text for refusal in all_refusals()}
@@ -81,7 +81,7 @@ def messages_in_the_code():
 
 
 @pytest.mark.parametrize("code", ["fr", "ar"])
-def test_every_message_is_translated_and_no_other_is_kept(code):
+def test_every_message_is_translated_and_no_translation_is_obsolete(code):
     assert messages_in_the_code() == said_in(code)
 
 
@@ -97,7 +97,7 @@ def calls(*folders: str):
                 yield getattr(node.func, "id", getattr(node.func, "attr", "")), node
 
 
-def test_what_programs_get_has_plain_spaces_and_apostrophes():
+def test_json_texts_contain_only_plain_spaces_and_apostrophes():
     sentence = "Too early: expected on %(when)s."
     assert "\N{NO-BREAK SPACE}" in FRENCH.gettext(sentence, when="x")
     said = FRENCH.plain(sentence, when="21\N{NO-BREAK SPACE}h")
@@ -117,7 +117,7 @@ def entries_noted():
 
 
 @pytest.mark.parametrize("code", ["fr", "en", "ar"])
-def test_each_entry_of_the_security_log_has_words(code):
+def test_each_type_of_audit_entry_has_a_text(code):
     names = set(entries_noted())
     assert {"signed_in", "restored"} <= names
     for name in names:
@@ -127,13 +127,13 @@ def test_each_entry_of_the_security_log_has_words(code):
         assert "_" not in said, name
 
 
-def test_the_log_names_roles_in_the_readers_language():
+def test_the_audit_log_shows_roles_in_the_readers_language():
     entry = AuditEntry(1, 0, "box", "role_changed", {"before": "manager", "after": "owner"})
     said = WORDS_OF_THE_LOG.render(entry=entry, _=FRENCH.gettext)
     assert f"{FRENCH.gettext('Manager')} → {FRENCH.gettext('Owner')}" in said
 
 
-def test_a_value_in_a_sentence_stays_as_it_was_typed():
+def test_a_value_in_a_sentence_is_shown_as_it_was_typed():
     refusal = ValidationError.of("number", Rule("the number {number}.", {"number": "{x}"}))
     assert refusal_text(refusal, FRENCH) == "The number {x}."
     assert "Moha d'Ourika" in refusal_text(NameTaken(name="Moha d'Ourika"), FRENCH)
@@ -142,7 +142,7 @@ def test_a_value_in_a_sentence_stays_as_it_was_typed():
     assert not re.search("[a-z]{3,}", refusal_text(raised.value, ARABIC))
 
 
-def test_a_name_cannot_turn_the_sentence_around_it():
+def test_a_name_cannot_change_the_direction_of_the_sentence_around_it():
     assert isolate("Sal\u202ema\u2069") == "\u2068Salma\u2069"
     assert isolate(None) is None
 
@@ -186,7 +186,7 @@ def bare_words(source):
     return set(re.findall(r"[^\W\d_]+", SAMPLE.sub(" ", texts))) - NAMES
 
 
-def test_no_template_shows_a_word_that_no_catalogue_has():
+def test_no_template_contains_a_text_without_translation():
     assert bare_words('<p>Bonjour {{ _("x") }}</p><img alt="A pass">') == {"Bonjour", "A", "pass"}
     folders = [*(ROOT / "web/templates" / room for room in ("guest", "door", "portal")),
                ROOT / "appliance/email/templates"]  # fmt: skip

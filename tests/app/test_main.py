@@ -8,13 +8,13 @@ from web.main import main, make_parser
 pytestmark = pytest.mark.process
 
 
-def test_a_reader_that_has_seen_enough_is_no_accident():
+def test_a_closed_output_pipe_is_not_reported_as_an_error():
     pipe = f"{sys.executable} -m web.main version | true"
     child = subprocess.run(["bash", "-c", pipe], capture_output=True, text=True, check=True)
     assert child.stderr == ""
 
 
-def test_what_nobody_thought_of_is_one_sentence_without_a_traceback(capsys, monkeypatch):
+def test_an_unexpected_exception_is_one_sentence_without_a_traceback(capsys, monkeypatch):
     def fail(*_):
         raise RuntimeError("first line\nsecond line")
 
@@ -35,7 +35,7 @@ def _parser_that(run):
     return parser
 
 
-def test_commands_other_than_serve_do_not_load_the_web(tmp_path):
+def test_only_the_serve_command_imports_the_web_package(tmp_path):
     code = (
         "import sys; from web.main import main; main(['version'], {});"
         "assert 'aiohttp' not in sys.modules, 'aiohttp was loaded'"

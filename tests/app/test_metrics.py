@@ -7,7 +7,7 @@ from tests.builders import a_body
 from tests.conftest import running_box, with_settings
 
 
-async def test_the_numbers_are_those_of_the_rows(running):
+async def test_the_metrics_match_the_stored_rows(running):
     await running.call("POST", "/v1/reservations", json=a_body())
 
     async with running.client.get("/metrics") as response:
@@ -21,12 +21,12 @@ async def test_the_numbers_are_those_of_the_rows(running):
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "Via"])
-async def test_whoever_comes_through_a_proxy_finds_no_such_page(running, header):
+async def test_the_metrics_page_is_not_found_through_a_proxy(running, header):
     async with running.client.get("/metrics", headers={header: "203.0.113.9"}) as response:
         assert response.status == 404
 
 
-async def test_a_tunnel_to_a_public_box_finds_no_such_page_and_the_token_opens_it(tmp_path, clock):
+async def test_the_metrics_page_is_available_through_a_tunnel_only_with_the_token(tmp_path, clock):
     token = "t" * 16
     server = {"app_url": "https://riad.example", "metrics_token": token}
     async with running_box(tmp_path, clock, with_settings(server=server)) as running:
@@ -41,7 +41,7 @@ async def test_a_tunnel_to_a_public_box_finds_no_such_page_and_the_token_opens_i
         assert await ask(Authorization=f"Bearer {token}") == 200
 
 
-async def test_a_scan_is_counted_once_however_often_somebody_asks(running):
+async def test_a_scan_is_counted_once_however_often_the_metrics_are_read(running):
     _, token = await a_terminal(running)
     for number in (1, 2, 3):
         await scan(running, token, "no pass at all", f"scan-{number}")

@@ -1,4 +1,4 @@
-"""The public address is checked by way of the internet: name, certificate, proxy, box."""
+"""The box checks its public address from outside: name, certificate, proxy and box."""
 
 from contextlib import asynccontextmanager
 
@@ -6,13 +6,13 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from appliance.core.tokens import Keyring
-from appliance.doctor.outside import (
+from appliance.checks.network import (
     PROOF_PATH,
     OutsideWatch,
     check_outside,
     is_checked,
 )
+from appliance.core.tokens import Keyring
 from appliance.webhooks.client import OwnAuthority
 from tests.app.portal.people import a_person
 from tests.conftest import running_box, with_settings
@@ -36,7 +36,7 @@ async def running(tmp_path, clock):
 
 
 class Proxy:
-    """A reverse proxy with TLS in front of the box, which can be set wrong."""
+    """A reverse proxy with TLS in front of the box, which a test can misconfigure."""
 
     def __init__(self, running):
         self.running, self.url = running, ""
@@ -83,7 +83,7 @@ async def proxy(running, authority):
         ((301, b""), PROXIED, "fail"),
     ],
 )
-async def test_what_answers_at_the_public_address_is_judged(
+async def test_each_answer_of_the_public_address_has_its_result(
     running, proxy, authority, answer, headers, status
 ):
     proxy.answer, proxy.headers = answer, headers
@@ -92,7 +92,7 @@ async def test_what_answers_at_the_public_address_is_judged(
     assert found.status == status
 
 
-async def test_another_box_cannot_prove_to_be_this_one(proxy, authority):
+async def test_another_box_cannot_answer_the_challenge_of_this_one(proxy, authority):
     found = await check_outside(
         proxy.url, Keyring(bytes(32), "live"), NONCE, OwnAuthority(authority.pem)
     )
@@ -103,7 +103,7 @@ async def test_another_box_cannot_prove_to_be_this_one(proxy, authority):
     "shown",
     [{"name": "other.example"}, {"name": "localhost", "until": 2001}, {"name": "localhost"}],
 )
-async def test_a_certificate_that_browsers_refuse_is_named(
+async def test_a_certificate_that_browsers_reject_is_named(
     running, authority, tls_looks_at_dates, shown
 ):
     issuer = authority if shown != {"name": "localhost"} else None
@@ -114,7 +114,7 @@ async def test_a_certificate_that_browsers_refuse_is_named(
     assert found.finding.values["trouble"]
 
 
-async def test_a_name_without_address_is_a_fault_and_silence_may_be_the_router(running):
+async def test_an_unknown_name_is_a_failure_and_a_timeout_a_warning_about_the_router(running):
     keyring = running.live.keyring
     nowhere = await check_outside("https://no-such-name.invalid", keyring, NONCE)
     silent = await check_outside("https://localhost:9", keyring, NONCE)
@@ -128,7 +128,7 @@ async def test_only_a_nonce_is_proved(running, nonce):
 
 
 class WatchAt(OutsideWatch):
-    """Checks an address of this machine, which is not on the internet."""
+    """A watch that also checks addresses of this machine, which are not public."""
 
     url = ""
 
@@ -139,7 +139,7 @@ def a_watch(running, authority, url):
     return watch
 
 
-async def test_a_fault_outside_has_begun_with_its_first_check(running, proxy, authority, clock):
+async def test_a_fault_outside_starts_at_its_first_failed_check(running, proxy, authority, clock):
     watch, proxy.answer = a_watch(running, authority, proxy.url), (502, b"")
     await watch.check()
     began = clock.now()
@@ -151,9 +151,7 @@ async def test_a_fault_outside_has_begun_with_its_first_check(running, proxy, au
     assert (watch.latest.status, watch.latest.since) == ("ok", None)
 
 
-async def test_it_is_checked_every_ten_minutes_if_there_is_a_public_address(
-    running, proxy, authority
-):
+async def test_a_public_address_is_checked_every_ten_minutes(running, proxy, authority):
     def due():
         return running.live.database.peek(watch.job.next_due)
 
@@ -170,7 +168,7 @@ async def test_it_is_checked_every_ten_minutes_if_there_is_a_public_address(
     [("https://riad.example", True), ("http://riad.example", False), ("", False),
      ("https://192.168.1.20", False), ("https://riad.local", False)],
 )  # fmt: skip
-def test_only_an_https_address_on_the_internet_is_checked(url, checked):
+def test_only_a_public_https_address_is_checked(url, checked):
     assert is_checked(url) is checked
 
 

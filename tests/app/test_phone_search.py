@@ -21,7 +21,7 @@ async def ask(running, token, query, prefix=""):
 
 
 @pytest.mark.parametrize("role", ["search", "override"])
-async def test_numbers_are_counted_for_each_terminal_and_names_are_not(running, role):
+async def test_phone_searches_are_limited_per_terminal_and_name_searches_are_not(running, role):
     await seat(running, customer_phone=PHONE)
     _, token = await a_terminal(running, role=role)
     _, other = await a_terminal(running, "Back door", role)
@@ -38,7 +38,7 @@ async def test_numbers_are_counted_for_each_terminal_and_names_are_not(running, 
     assert (await ask(running, token, "3457"))[:2] == (200, 1)
 
 
-async def test_digit_by_digit_nothing_is_learnt(running):
+async def test_searching_digit_by_digit_does_not_reveal_a_phone_number(running):
     """The attack: extend the known ending digit by digit and look for matches."""
     await running.live.database.write(add_reservation, customer_phone=PHONE, access_code=None)
     _, token = await a_terminal(running, role="search")
@@ -49,7 +49,7 @@ async def test_digit_by_digit_nothing_is_learnt(running):
         assert count == int(length in {4, 9, 12}), length
 
 
-async def test_the_portals_door_role_is_shown_no_phone_and_searches_none(running):
+async def test_door_staff_cannot_see_or_search_phone_numbers_in_the_portal(running):
     guest = await seat(running, customer_phone=PHONE, customer_email="salma@guest.example")
     door = await a_person(running, "door")
 

@@ -4,7 +4,7 @@ from web.api.postman import STEPS
 from web.routes import PARTNER_ROUTE_TABLE
 
 
-async def test_every_call_is_in_the_collection_with_this_boxs_own_values(running):
+async def test_the_collection_contains_every_call_with_the_values_of_this_box(running):
     async with running.client.get("/test/docs/postman.json") as response:
         collection = await response.json(content_type=None)
 

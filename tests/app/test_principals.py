@@ -20,7 +20,7 @@ def a_path(pattern: str) -> str:
     return re.sub(r"\{[^}]*\}", UNKNOWN_ID, pattern)
 
 
-def test_every_route_of_the_router_declares_who_may_call_it(running):
+def test_every_route_declares_who_may_call_it(running):
     routes = {
         (route.method, route.resource.canonical)
         for route in running.app.router.routes()
@@ -35,7 +35,7 @@ def test_every_route_of_the_router_declares_who_may_call_it(running):
 
 
 @pytest.mark.parametrize("environment", ["", "/test"])
-async def test_nobody_passes_a_route_of_staff_without_a_session(running, environment):
+async def test_staff_routes_need_a_session(running, environment):
     for route in PORTAL_ROUTES:
         if environment and route.live_only:
             continue
@@ -48,10 +48,10 @@ async def test_nobody_passes_a_route_of_staff_without_a_session(running, environ
 
 
 @pytest.mark.parametrize("role", ROLES)
-async def test_each_role_passes_the_routes_that_are_its_own_and_no_other(running, role):
+async def test_each_role_can_call_exactly_its_own_routes(running, role):
     person = await a_person(running, role)
     for route in PORTAL_ROUTES:
-        if route.path in {"/portal/sign-out", "/portal/account/password"}:  # they end the session
+        if route.path in {"/portal/sign-out", "/portal/account/password"}:  # these end the session
             continue
         may = ROLES.index(role) <= ROLES.index(route.role)
         environments = ("",) if route.live_only else ("", "/test")
@@ -64,7 +64,7 @@ async def test_each_role_passes_the_routes_that_are_its_own_and_no_other(running
             assert refused is not may, (route.method, path, status)
 
 
-async def test_keys_and_terminals_are_nobody_to_the_portal(running):
+async def test_keys_and_terminals_cannot_open_the_portal(running):
     _, terminal = await running.live.database.write(issue_terminal, "Front door")
     for token in (running.live_key, terminal):
         for route in PORTAL_ROUTES:
@@ -77,7 +77,7 @@ async def test_keys_and_terminals_are_nobody_to_the_portal(running):
                 assert response.status == 303
 
 
-async def test_a_session_opens_neither_the_partner_interface_nor_the_door(running):
+async def test_a_session_cannot_call_the_partner_interface_or_the_door(running):
     person = await a_person(running, "owner")
     for route in PARTNER_ROUTE_TABLE:
         status, _, _ = await person.send(route.method, a_path(route.path))
@@ -99,7 +99,7 @@ SENT_BY_PROGRAMS = re.compile(r"(/test)?/no-reminders/.*|/test/echo/.*")
 
 
 def changing(running: Running, *kinds: str) -> list[tuple[str, str]]:
-    """Return the changing routes declared for one of `kinds`."""
+    """Return the routes that change something and are declared for one of `kinds`."""
     return [
         (method, a_path(path))
         for (method, path), principal in running.app[PRINCIPALS].items()
@@ -108,7 +108,7 @@ def changing(running: Running, *kinds: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("foreign", FOREIGN)
-async def test_a_form_of_another_site_is_refused_whoever_is_signed_in(running, foreign):
+async def test_a_cross_site_form_is_refused_for_every_signed_in_role(running, foreign):
     cookie = {"Cookie": (await a_person(running, "owner")).headers["Cookie"]}
     for method, path in changing(running, "staff"):
         async with running.client.request(method, path, headers={**cookie, **foreign}) as response:
@@ -116,7 +116,7 @@ async def test_a_form_of_another_site_is_refused_whoever_is_signed_in(running, f
 
 
 @pytest.mark.parametrize("foreign", FOREIGN)
-async def test_a_form_of_another_site_is_refused_where_nobody_signs_in(running, foreign):
+async def test_a_cross_site_form_is_refused_on_pages_without_sign_in(running, foreign):
     routes = [
         route
         for route in changing(running, "anybody", "terminal")

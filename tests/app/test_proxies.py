@@ -24,7 +24,7 @@ def a_request(*lines, remote="10.0.0.1"):
      (["::ffff:203.0.113.9"], "::ffff:203.0.113.9"), ([":80"], "10.0.0.1"), (["[]"], "10.0.0.1"),
      ([], "10.0.0.1")],
 )  # fmt: skip
-def test_the_nearest_address_before_our_proxies_is_the_callers(lines, peer):
+def test_the_callers_address_is_the_last_one_before_the_trusted_proxies(lines, peer):
     request = a_request(*(("X-Forwarded-For", line) for line in lines))
     assert peer_of(request, PROXIES) == peer
 
@@ -34,11 +34,11 @@ def test_the_nearest_address_before_our_proxies_is_the_callers(lines, peer):
     [(["https"], True), (["https", "http"], False), (["http", "https"], True),
      (["a, http"], False)],
 )  # fmt: skip
-def test_the_last_word_on_the_protocol_is_our_proxys(lines, private):
+def test_the_protocol_is_the_one_that_the_trusted_proxy_reports(lines, private):
     request = a_request(*(("X-Forwarded-Proto", line) for line in lines))
     assert is_private(request, PROXIES) is private
 
 
-def test_a_whole_network_of_one_connection_is_one_caller():
+def test_all_addresses_of_one_ipv6_subnet_count_as_one_caller():
     assert caller_key("2001:db8::1") == caller_key("2001:db8::ffff") == "2001:db8::/64"
     assert caller_key("192.0.2.7") == caller_key("::ffff:192.0.2.7") == "192.0.2.7"

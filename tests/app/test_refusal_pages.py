@@ -16,13 +16,13 @@ BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8", "Accept-Langua
 @pytest.mark.parametrize(
     "path", ["/nowhere", "/test/nowhere", "/portal/nowhere", "/test/portal/x", "/accesss/abc"]
 )
-async def test_a_stranger_in_a_browser_gets_the_page_of_a_dead_link(running, path):
+async def test_a_visitors_browser_gets_the_page_for_invalid_links(running, path):
     async with running.client.get(path, headers=BROWSER) as answer:
         assert (answer.status, answer.content_type) == (404, "text/html")
 
 
 @pytest.mark.parametrize("path", ["/portal/nowhere", "/test/portal/reservations/new/x"])
-async def test_somebody_of_the_house_stays_in_the_portal(running, path):
+async def test_a_signed_in_person_gets_errors_within_the_portal(running, path):
     host = await a_person(running, "host", "Yasmine")
     status, page, headers = await host.get(path, **BROWSER)
     assert (status, headers["Cache-Control"]) == (404, "no-store")
@@ -31,7 +31,7 @@ async def test_somebody_of_the_house_stays_in_the_portal(running, path):
 
 
 @pytest.mark.parametrize("path", ["/v1/nowhere", "/test/v1/nowhere", "/terminal/nowhere", "/v1"])
-async def test_the_interfaces_answer_as_documented_even_in_a_browser(running, path):
+async def test_the_interfaces_return_json_errors_even_to_a_browser(running, path):
     async with running.client.get(path, headers=BROWSER) as answer:
         assert (answer.status, (await answer.json())["code"]) == (404, "NOT_FOUND")
 
@@ -47,7 +47,7 @@ async def test_the_interfaces_answer_as_documented_even_in_a_browser(running, pa
         ("/me/a%0D%0AX-Y:%20b/erasure", "/me/a%0D%0AX-Y:%20b"),  # no header injection
     ],
 )
-async def test_the_address_of_a_form_opened_again_leads_to_its_page(running, path, above):
+async def test_opening_the_address_of_a_form_redirects_to_its_page(running, path, above):
     async with running.client.get(path, headers=BROWSER, allow_redirects=False) as answer:
         assert (answer.status, answer.headers["Location"]) == (303, above)
     async with running.client.get(path, headers={"Accept": "*/*"}) as answer:
@@ -55,7 +55,7 @@ async def test_the_address_of_a_form_opened_again_leads_to_its_page(running, pat
 
 
 @pytest.mark.parametrize("path", ["/book", "/portal/sign-in"])
-async def test_a_guest_whom_the_box_cannot_serve_just_now_gets_a_page(running, monkeypatch, path):
+async def test_a_guest_gets_a_page_while_the_box_is_unavailable(running, monkeypatch, path):
     async def read(*_given, **_named):
         raise Unavailable
 
@@ -79,7 +79,7 @@ def broken(running, monkeypatch):
     return running
 
 
-async def test_after_an_accident_somebody_of_the_house_stays_in_the_portal(broken, caplog):
+async def test_a_signed_in_person_gets_internal_errors_within_the_portal(broken, caplog):
     owner = await a_person(broken, "owner", "Yasmine")
 
     with caplog.at_level(logging.ERROR):
@@ -92,7 +92,7 @@ async def test_after_an_accident_somebody_of_the_house_stays_in_the_portal(broke
     assert len([each for each in said if each.startswith("GET /portal/tonight failed")]) == 1
 
 
-async def test_the_text_of_an_accident_is_neither_answered_nor_logged(aiohttp_client, box, caplog):
+async def test_the_text_of_an_exception_is_neither_answered_nor_logged(aiohttp_client, box, caplog):
     async def fail(_request: web.Request) -> web.Response:
         raise ValueError("salma", "@", "example.com")
 

@@ -37,7 +37,7 @@ def withheld(monkeypatch):
     return send
 
 
-async def test_a_key_that_is_revoked_meanwhile_books_nothing(running, withheld):
+async def test_a_key_revoked_during_its_request_books_nothing(running, withheld):
     database = running.live.database
     [key] = [k for k in database.peek(list_keys) if k.revoked_at is None]
     body = json.dumps(a_body()).encode()
@@ -50,7 +50,7 @@ async def test_a_key_that_is_revoked_meanwhile_books_nothing(running, withheld):
     assert database.peek(lambda reader: reader.value("SELECT count(*) FROM reservation")) == 0
 
 
-async def test_a_terminal_that_is_revoked_meanwhile_decides_no_scan(running, withheld):
+async def test_a_terminal_revoked_during_its_request_decides_no_scan(running, withheld):
     database = running.live.database
     terminal_id, token = await database.write(issue_terminal, "Porte")
     body = json.dumps({"scanId": "scan-1", "code": "SVC-7F3K"}).encode()
@@ -79,7 +79,7 @@ async def _made_less(running, person):
 
 
 @pytest.mark.parametrize("act", [_sent_away, _signed_out, _made_less])
-async def test_an_owner_who_is_none_any_more_invites_nobody(running, withheld, act):
+async def test_an_owner_demoted_during_the_request_cannot_invite(running, withheld, act):
     await a_person(running, "owner", "Hind")
     person = await a_person(running, "owner", "Yasmine")
     form = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -93,7 +93,7 @@ async def test_an_owner_who_is_none_any_more_invites_nobody(running, withheld, a
 
 
 def revoke_beside(running, key_id, instant):
-    """Run `venuebox key revoke` with the machine's clock at this time."""
+    """Run `venuebox key revoke` while the machine's clock shows this time."""
     database, box = running.live.database, running.box
     with session(database.path, StoppedClock(instant), box.tokens, box.zones) as tx:
         assert revoke_key(tx, key_id)
@@ -112,12 +112,12 @@ async def refusal(running):
 
 
 @pytest.mark.parametrize("instant", ["2027-11-21T19:00:00Z", "2026-11-21T22:00:00Z"])
-async def test_a_key_revoked_by_a_clock_ahead_is_refused_at_once(running, key, instant):
+async def test_a_key_revoked_with_a_clock_set_ahead_is_refused_immediately(running, key, instant):
     revoke_beside(running, key.id, instant)
     assert await refusal(running) == (401, "KEY_REVOKED")
 
 
-async def test_a_revoked_key_is_refused_at_once_and_when_the_clock_is_set_back(running, key):
+async def test_a_revoked_key_is_refused_even_after_the_clock_is_set_back(running, key):
     assert (await refusal(running))[0] == 200
     await running.live.database.write(revoke_key, key.id)
     assert await refusal(running) == (401, "KEY_REVOKED")

@@ -13,7 +13,7 @@ import pytest
 from appliance.core.errors import OperatorError
 from tests.app.processes import Serving
 from tests.builders import a_body
-from tests.journeys.box_process import found_box
+from tests.journeys.box_process import STOP_SECONDS, found_box
 from tests.quickest import quickest
 from tests.unit.commands.conftest import VENUE
 from web.listeners import listen
@@ -59,7 +59,7 @@ def a_booking(venue):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_an_idle_box_at_once_with_status_0_and_whole_databases(data, number):
+def test_a_signal_stops_an_idle_box_with_status_0_and_intact_databases(data, number):
     def leave():
         with serve(data) as serving:
             asked = time.monotonic()
@@ -96,7 +96,7 @@ def wait_until_refused(port):
     return False
 
 
-def test_a_request_in_flight_is_finished_while_new_ones_are_no_longer_taken(founded, data):
+def test_a_running_request_is_finished_while_new_ones_are_refused(founded, data):
     key = founded.keys["live"]
     with serve(data) as serving:
         _, venue = call(serving, "GET", "/v1/venue", key)
@@ -120,7 +120,7 @@ def test_a_request_in_flight_is_finished_while_new_ones_are_no_longer_taken(foun
     assert listed["total"] == 1
 
 
-def test_a_request_that_never_ends_does_not_keep_the_box_from_leaving(founded, data):
+def test_a_request_that_never_ends_does_not_prevent_the_box_from_stopping(founded, data):
     key = founded.keys["live"]
     with serve(data) as serving:
         connection, _ = begin_request(serving, key, {"a": "b" * 100})
@@ -130,10 +130,10 @@ def test_a_request_that_never_ends_does_not_keep_the_box_from_leaving(founded, d
 
         connection.close()
         assert serving.process.returncode == 0
-        assert 4 < took < 10
+        assert 4 < took < STOP_SECONDS
 
 
-def test_a_second_process_on_the_same_directory_is_refused(data):
+def test_a_second_process_on_the_same_data_directory_is_refused(data):
     with serve(data) as first:
         second = serve(data)
         assert second.process.wait(timeout=60) == 1
@@ -145,7 +145,7 @@ def test_a_second_process_on_the_same_directory_is_refused(data):
         assert first.process.poll() is None
 
 
-def test_a_port_for_root_comes_with_the_port_to_forward(monkeypatch):
+def test_a_privileged_port_is_reported_with_the_port_to_forward(monkeypatch):
     def refuse(*_):
         raise PermissionError(errno.EACCES, "Permission denied")
 
@@ -155,7 +155,7 @@ def test_a_port_for_root_comes_with_the_port_to_forward(monkeypatch):
         listen("127.0.0.1", 443, "server.tls_port")
 
 
-def test_a_port_in_use_is_one_sentence(data):
+def test_a_port_in_use_is_reported_in_one_sentence(data):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -175,10 +175,10 @@ def test_a_port_in_use_is_one_sentence(data):
      (lambda data: (data / "secrets" / "master.key").chmod(0o644), "chmod 600"),
      (lambda data: (data / "live.db").unlink(), "live.db is missing")],
 )  # fmt: skip
-def test_what_is_lost_or_open_to_others_stops_the_start_with_what_to_do(
+def test_missing_or_exposed_files_stop_the_start_with_a_remedy(
     data, capsys, monkeypatch, spoil, said
 ):
-    monkeypatch.setattr(tempfile, "tempdir", None)  # a box's own, which would stay for other tests
+    monkeypatch.setattr(tempfile, "tempdir", None)  # `serve` changes it for the whole process
     spoil(data)
     status = main(["serve", "--data", str(data), "--host", "127.0.0.1", "--port", "0"], {})
     complaint = capsys.readouterr().err
@@ -187,7 +187,7 @@ def test_what_is_lost_or_open_to_others_stops_the_start_with_what_to_do(
     assert complaint.count("\n") == 1
 
 
-def test_commands_beside_the_box_are_in_force_on_its_next_request(founded, data, capsys):
+def test_changes_made_by_commands_apply_to_the_next_request(founded, data, capsys):
     with serve(data) as serving:
         wanted = ("--environment", "live", "--name", "N", "--json")
         created = json.loads(run(capsys, data, "key", "create", *wanted))

@@ -17,7 +17,7 @@ async def browser(aiohttp_client, tmp_path):
     return await aiohttp_client(app)
 
 
-async def test_a_file_asked_for_by_its_contents_is_kept_for_a_year(browser):
+async def test_a_file_requested_by_its_hash_is_cached_for_a_year(browser):
     url = browser.app[STATIC_FILES].url("guest.css")
     answer = await browser.get(url)
     assert answer.status == 200
@@ -26,7 +26,7 @@ async def test_a_file_asked_for_by_its_contents_is_kept_for_a_year(browser):
 
 
 @pytest.mark.parametrize("url", ["/static/guest.css", "/static/guest.css?v=another"])
-async def test_a_file_asked_for_otherwise_is_asked_for_again_next_time(browser, url):
+async def test_a_file_requested_without_its_hash_is_revalidated(browser, url):
     answer = await browser.get(url)
     assert answer.status == 200
     assert answer.headers["Cache-Control"] == "no-cache"
@@ -35,11 +35,11 @@ async def test_a_file_asked_for_otherwise_is_asked_for_again_next_time(browser, 
 @pytest.mark.parametrize(
     "path", ["nothing.css", "../secret.txt", "..%2fsecret.txt", ".built", "docs", "docs/../x"]
 )
-async def test_a_name_that_is_not_listed_is_not_found(browser, path):
+async def test_an_unlisted_file_is_not_found(browser, path):
     assert (await browser.get(f"/static/{path}")).status == 404
 
 
-async def test_another_content_has_another_address(tmp_path):
+async def test_a_changed_file_gets_another_address(tmp_path):
     for content in "ab":
         (tmp_path / content).mkdir()
         (tmp_path / content / "guest.css").write_text(f"{content}{{}}")
@@ -48,7 +48,7 @@ async def test_another_content_has_another_address(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["static/book.css", "portal/sign-in", "metrics", "health", "docs"])
-async def test_of_what_may_be_read_the_headers_may_be_asked_for_alone(running, name):
+async def test_a_head_request_to_a_readable_page_gets_its_headers_only(running, name):
     answers = {}
     for method in ("GET", "HEAD"):
         async with running.client.request(method, f"/{name}", allow_redirects=False) as answer:

@@ -1,4 +1,4 @@
-"""A browser that translates a page leaves the names of guests and tables and the codes alone."""
+"""Browsers that translate a page do not change names of guests and tables, or codes."""
 
 from html.parser import HTMLParser
 
@@ -40,7 +40,7 @@ class Names(HTMLParser):
 
 
 @pytest.mark.parametrize("language", ["fr", "ar"])
-async def test_no_page_lets_a_browser_translate_a_name(running, language):
+async def test_no_page_lets_a_browser_translate_names(running, language):
     sql = "UPDATE venue_table SET name = :name, number = :number WHERE id = :id"
     renamed = {"name": TABLE, "number": NUMBER, "id": table_id("T1")}
     for environment in (running.live, running.test):

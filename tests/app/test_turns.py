@@ -1,4 +1,4 @@
-"""One client that asks for many pages at once does not hold up the door."""
+"""A client that requests many pages at once does not delay scans."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ async def token(running):
     [("GET", "/openapi.json", 200), ("GET", "/nothing", 404), ("GET", "/v1/venue", 401),
      ("GET", "/terminal/v1/evening", 401), ("POST", "/nothing", 404)],
 )  # fmt: skip
-async def test_a_terminal_is_answered_while_pages_of_the_same_client_wait(
+async def test_a_terminal_is_answered_before_the_waiting_pages_of_the_same_client(
     running, token, method, path, status
 ):
     done, begun = [], asyncio.Event()
@@ -31,7 +31,7 @@ async def test_a_terminal_is_answered_while_pages_of_the_same_client_wait(
             done.append(response.status)
             begun.set()
 
-    # The terminal has its connection already, and what it asks needs no thread.
+    # The terminal is already connected, and its request needs no thread.
     url = running.client.make_url("/terminal/v1/events")
     headers = {"Authorization": f"Bearer {token}"}
     async with ClientSession(headers=headers) as terminal:
@@ -48,7 +48,7 @@ async def test_a_terminal_is_answered_while_pages_of_the_same_client_wait(
     assert done == [status] * PAGES
 
 
-async def test_the_openapi_document_is_made_once_a_day_and_told_apart_by_its_etag(running):
+async def test_the_openapi_document_is_built_once_a_day_and_has_an_etag(running):
     async with running.client.get("/openapi.json") as first:
         etag, text = first.headers["ETag"], await first.text()
     other = {"Host": "192.168.1.20:8080"}

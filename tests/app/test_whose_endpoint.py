@@ -25,7 +25,7 @@ async def listed(running: Running, key: str | None = None, prefix: str = ""):
     return {item["id"]: item for item in body["items"]}
 
 
-async def test_each_key_knows_its_own_endpoints_and_no_secret_of_anothers_url(running):
+async def test_a_key_sees_only_its_own_endpoints_and_no_secret_urls_of_others(running):
     endpoint = await registered(running, url=SECRET_URL)
     other = await a_key(running.live)
 
@@ -37,7 +37,7 @@ async def test_each_key_knows_its_own_endpoints_and_no_secret_of_anothers_url(ru
     assert theirs == {**mine, "createdByThisKey": False, "url": theirs["url"]}
 
 
-async def test_a_rotated_key_inherits_what_its_line_registered_both_ways(running):
+async def test_a_rotated_key_and_its_successor_share_their_endpoints(running):
     before = await registered(running, url=SECRET_URL)
     key_id = running.live.database.peek(list_keys)[0].id
     successor = await running.live.database.write(rotate_key, "live", key_id, ends=False)
@@ -53,7 +53,7 @@ async def test_a_rotated_key_inherits_what_its_line_registered_both_ways(running
     assert (await running.call("DELETE", path, key=successor.key))[0] == 200
 
 
-async def test_what_the_venue_registered_is_no_keys_own(running):
+async def test_an_endpoint_registered_by_the_venue_belongs_to_no_key(running):
     manager = await a_person(running, "manager")
     form = {"url": SECRET_URL, "event": "reservation.created"}
     await manager.post("/portal/integrations/endpoints", form)
@@ -62,7 +62,7 @@ async def test_what_the_venue_registered_is_no_keys_own(running):
 
 
 @pytest.mark.parametrize("prefix", ["", "/test"])
-async def test_only_its_own_line_and_staff_deactivate_an_endpoint(running, prefix):
+async def test_only_its_own_lineage_and_staff_can_deactivate_an_endpoint(running, prefix):
     environment = running.test if prefix else running.live
     other = await a_key(environment)
     endpoint = await registered(running, prefix)
@@ -87,7 +87,9 @@ async def test_a_key_cannot_deactivate_what_the_venue_registered(running):
     assert (status, (await listed(running))[endpoint_id]["active"]) == (404, True)
 
 
-async def test_the_venue_restricts_an_endpoint_to_the_references_of_its_own_line(running, receiver):
+async def test_the_venue_can_limit_an_endpoint_to_the_references_of_its_own_lineage(
+    running, receiver
+):
     other = await a_key(running.test)
     manager = await a_person(running, "manager")
     endpoint = await registered(running, "/test", url=receiver.url)

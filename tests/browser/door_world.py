@@ -1,6 +1,6 @@
 """The door app in a real browser: a box that can stop and start, guests and phones."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,12 +104,11 @@ class DoorWorld:
         role: str = "override",
         profile: Path | None = None,
         video: Path | None = None,
-        arguments: Sequence[str] = (),
         script: str = "",
         **options: Any,
     ) -> Phone:
         """Open a paired phone. `video`: the film of its camera; `script`: run in each page."""
-        phone = await self.unpaired(profile, video, arguments, **options)
+        phone = await self.unpaired(profile, video, **options)
         await phone.page.add_init_script(script)
         offered = await self.environment.database.write(offer_pairing, name, role)
         await phone.pair(offered.secret)
@@ -119,12 +118,11 @@ class DoorWorld:
         self,
         profile: Path | None = None,
         video: Path | None = None,
-        arguments: Sequence[str] = (),
         **options: Any,
     ) -> Phone:
         """Open an unpaired phone. `profile` survives when its browser is killed.
 
-        With a profile, a camera or arguments, the phone has its own browser.
+        With a profile or a camera, the phone has its own browser.
         """
         camera = [
             "--use-fake-ui-for-media-stream",
@@ -133,9 +131,9 @@ class DoorWorld:
         ]
         kept = profile or self.directory / f"phone-{len(self._phones)}"
         options = {"viewport": PHONE, "locale": "fr-MA", "has_touch": True, **options}
-        if profile or video or arguments:
+        if profile or video:
             context = await self.chromium.launch_persistent(
-                str(kept), [*(camera if video else ()), *arguments], **options
+                str(kept), camera if video else [], **options
             )
         else:
             context = await (await self.chromium.shared()).new_context(**options)

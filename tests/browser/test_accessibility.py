@@ -11,9 +11,9 @@ from datetime import date
 
 import pytest
 
+from appliance.checks.check import RELAY_AWAY, observe
 from appliance.core.settings import MailSettings
 from appliance.core.tokens import hash_token
-from appliance.doctor.check import RELAY_AWAY, observe
 from appliance.door.terminals import offer_pairing
 from appliance.email.rendering import EMAIL_KINDS, Composer, read_contents
 from appliance.outbox import announce
@@ -35,12 +35,11 @@ from tests.unit.email import conftest as mail
 from web.portal.routes import PORTAL_ROUTES
 
 NARROW, DESK = {"width": 320, "height": 640}, {"width": 1280, "height": 800}
+PHONE = {**NARROW, "width": 360}
 LOOKS = pytest.mark.parametrize(
-    ("size", "scheme", "language"),
-    [(NARROW, "light", "fr"), (NARROW, "dark", "ar"), (NARROW, "dark", "en"),
-     (DESK, "light", "ar"), (DESK, "dark", "fr"), (DESK, "light", "en")],
-    ids=lambda value: f"{value['width']}px" if isinstance(value, dict) else value,
-)  # fmt: skip
+    ("language", "narrow", "wide"),  # the colour scheme of each size
+    [("fr", "light", "dark"), ("ar", "dark", "light"), ("en", "dark", "light")],
+)
 LOCALES = {"fr": "fr-MA", "en": "en-GB", "ar": "ar-MA"}
 CLOSED_DAY = "2026-11-25"
 ROOMS = (
@@ -63,6 +62,7 @@ NO_PAGES = {
 }  # fmt: skip
 LONG = "Maximilienne-Alexandrine de La Rochefoucauld-Montmorency-Bouteville"
 OPEN_ALL = "document.querySelectorAll('main details').forEach((one) => { one.open = true; })"
+REASONS = "document.getElementById('reasons').scrollIntoView({ block: 'end' })"
 FONT_SIZE = "getComputedStyle(document.documentElement).fontSize"
 # The texts that an element with hidden overflow cuts off. What scrolls is not cut off.
 CUT = """() => {
@@ -108,21 +108,21 @@ async def booking_page(box):
 
 
 class Findings(dict):
-    """The problems found, by page. `looks` are pairs of a size and a colour scheme, if given."""
+    """The problems found, by page. `looks` are pairs of a size and a colour scheme."""
 
     def __init__(self, *looks):
         super().__init__()
         self._looks = looks
 
-    async def look(self, page, name, *, opened=True):
+    async def look(self, page, name, *, opened=True, scroll="0"):
+        """`scroll` is a script that brings into view what the page does when it opens."""
         if opened:
             await page.evaluate(OPEN_ALL)
         found = []
         for size, scheme in self._looks:
             await page.set_viewport_size(size)
             await page.emulate_media(color_scheme=scheme)
-            found += await self._problems(page)
-        if not self._looks:
+            await page.evaluate(scroll)
             found += await self._problems(page)
         found += await page.evaluate(ENTER)
         if found:
@@ -169,10 +169,8 @@ async def fill(box):
     return paths, asked
 
 
-@pytest.mark.parametrize(
-    ("language", "narrow", "wide"),
-    [("fr", "light", "dark"), ("ar", "dark", "light"), ("en", "dark", "light")],
-)
+@pytest.mark.slow(50)
+@LOOKS
 async def test_no_page_of_the_portal_has_a_violation(portal, language, narrow, wide):
     box, found = portal.box, Findings((NARROW, narrow), (DESK, wide))
     paths, asked = await fill(box)
@@ -257,8 +255,7 @@ async def open_guest_pages(box, page):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("width", [320, 390])
-@pytest.mark.parametrize("how", ["setting", "style"])
+@pytest.mark.parametrize(("width", "how"), [(320, "setting"), (390, "style")])
 async def test_nothing_is_cut_from_a_guests_page_with_text_of_twice_the_size(
     portal, chromium, tmp_path, width, how
 ):
@@ -285,9 +282,9 @@ async def test_nothing_is_cut_from_a_guests_page_with_text_of_twice_the_size(
 
 
 @LOOKS
-async def test_no_page_of_a_guest_has_a_violation(portal, size, scheme, language):
-    box, found = portal.box, Findings()
-    page = await portal.stranger(language, viewport=size, color_scheme=scheme)
+async def test_no_page_of_a_guest_has_a_violation(portal, language, narrow, wide):
+    box, found = portal.box, Findings((NARROW, narrow), (DESK, wide))
+    page = await portal.stranger(language)
     await found.visit(page, "/me")
 
     paths = await open_guest_pages(box, page)
@@ -308,23 +305,20 @@ async def test_no_page_of_a_guest_has_a_violation(portal, size, scheme, language
 
 
 @LOOKS
-async def test_no_screen_of_the_door_has_a_violation(door, tmp_path, size, scheme, language):
-    found = Findings()
+async def test_no_screen_of_the_door_has_a_violation(door, tmp_path, language, narrow, wide):
+    found = Findings((PHONE, narrow), (DESK, wide))
     texts = {
         "green": await door.pass_of(await door.guest(guests=4, notes="VIP: gâteau à 23 h")),
         "amber": await door.pass_of(await door.guest(table="T2", status="pending")),
         "red": await door.pass_of(await door.guest(table="T3", status="cancelled")),
     }
-    looks = {
-        "viewport": {**size, "width": max(size["width"], 360)},
-        "color_scheme": scheme,
-        "locale": LOCALES[language],
-    }
-    stranger = await door.unpaired(**looks)
+    stranger = await door.unpaired(locale=LOCALES[language])
     await stranger.open()
     await stranger.page.wait_for_selector("#pairing:not([hidden])")
     await found.look(stranger.page, "pairing")
-    phone = await door.phone(**looks, video=film(tmp_path / "wall.mjpeg", [], blank=30))
+    phone = await door.phone(
+        locale=LOCALES[language], video=film(tmp_path / "wall.mjpeg", [], blank=30)
+    )
 
     for opener in (None, "#open-code", "#open-list", "#open-menu"):
         if opener:
@@ -344,7 +338,7 @@ async def test_no_screen_of_the_door_has_a_violation(door, tmp_path, size, schem
         await found.look(phone.page, colour, opened=False)
         if await phone.page.is_visible("#override"):
             await phone.page.click("#override")
-            await found.look(phone.page, "reasons", opened=False)
+            await found.look(phone.page, "reasons", opened=False, scroll=REASONS)
             await phone.page.click("#next")
     await phone.page.click("#dock [data-recent]")
     await found.look(phone.page, "recent", opened=False)
@@ -387,11 +381,10 @@ async def email_of(environment, kind, language):
 
 @LOOKS
 async def test_every_email_is_readable_and_its_pass_is_scanned_from_the_screen(
-    environment, browser, size, scheme, language
+    environment, browser, language, narrow, wide
 ):
-    found = Findings()
-    width = max(size["width"], 360)
-    page = await a_guests_page(browser, (width, size["height"]), color_scheme=scheme)
+    found = Findings((DESK, wide), (PHONE, narrow))  # the picture is taken on the phone
+    page = await a_guests_page(browser)
     for kind in EMAIL_KINDS:
         contents, html = await email_of(environment, kind, language)
         await page.set_content(html)

@@ -116,7 +116,7 @@ async def test_an_amber_stays_two_seconds_while_the_next_guest_waits_who_is_said
     one, other = [held_up((await door.pass_of(guest), 0)) for guest in (unpaid, welcome)]
     phone = await watched(
         door,
-        film_of_pictures(tmp_path / "fast.mjpeg", (None, 9), (one, 9), (other, 15), (None, 900)),
+        film_of_pictures(tmp_path / "fast.mjpeg", (None, 9), (one, 30), (other, 60), (None, 900)),
     )
 
     await have_shown(phone, 2)
@@ -133,7 +133,7 @@ async def test_a_code_that_is_none_of_ours_replaces_no_fresh_verdict(door, tmp_p
     welcome = held_up((await door.pass_of(await door.guest()), 0))
     menu = held_up((MENU, 0))
     phone = await watched(
-        door, film_of_pictures(tmp_path / "menu.mjpeg", (welcome, 12), (menu, 30), (None, 900))
+        door, film_of_pictures(tmp_path / "menu.mjpeg", (welcome, 30), (menu, 60), (None, 900))
     )
 
     await have_shown(phone, 1)
@@ -150,7 +150,8 @@ async def test_a_green_ages_to_a_strip_from_which_it_can_still_be_taken_back(doo
     phone = await door.phone()
     await phone.scan(await door.pass_of(guest))
 
-    await phone.page.wait_for_selector("#strip:not([hidden])", timeout=10_000)
+    await phone.hurry("autoClosed")
+    await phone.page.wait_for_selector("#strip:not([hidden])")
 
     assert await phone.page.is_hidden("#verdict")
     assert "4 / 4" in await phone.page.inner_text("#strip")

@@ -153,20 +153,19 @@ async def test_over_plain_http_a_guest_books_on_our_own_page(stranger, world, cl
     assert len(await booked(world)) == 1
 
 
-@pytest.mark.parametrize("policy", ["no-referrer", "same-origin", "unsafe-url"])
-async def test_over_plain_http_a_page_of_another_site_books_nothing(stranger, world, policy):
+async def test_over_plain_http_a_page_of_another_site_books_nothing(stranger, world):
     fields = a_form(new_token(world.environment))
     world.clock.advance(20)
     inputs = "".join(f'<input name="{name}" value="{text}">' for name, text in fields.items())
     html = f'<form method="post" action="{OURS}">{inputs}<button>go</button></form>'
-    headers = {"Referrer-Policy": policy}
-    await stranger.route(
-        FOREIGN, lambda route: route.fulfill(body=html, content_type="text/html", headers=headers)
-    )
-    await stranger.goto(FOREIGN)
+    headers = {"Content-Type": "text/html"}
+    await stranger.route(FOREIGN, lambda route: route.fulfill(body=html, headers=headers))
+    for policy in ("no-referrer", "same-origin", "unsafe-url"):
+        headers["Referrer-Policy"] = policy
+        await stranger.goto(FOREIGN)
 
-    async with stranger.expect_response(lambda answer: is_sent(answer.request)) as answered:
-        await stranger.click("button")
+        async with stranger.expect_response(lambda answer: is_sent(answer.request)) as answered:
+            await stranger.click("button")
 
-    assert (await answered.value).status == 403
+        assert (await answered.value).status == 403
     assert await booked(world) == []

@@ -10,6 +10,7 @@ from tests.browser.phones import Phone
 from tests.builders import TONIGHT
 from tests.waiting import until
 
+TURN = "kind => dispatchEvent(new PageTransitionEvent(kind, { persisted: true }))"
 EVENINGS = [(date.fromisoformat(TONIGHT) + timedelta(days=n)).isoformat() for n in range(8)]
 SHOW = """(state) => {
   Object.defineProperty(document, "visibilityState", { configurable: true, get: () => state });
@@ -87,15 +88,20 @@ async def test_another_page_takes_the_stream_over_when_its_page_is_gone(portal, 
     await browser.has_streams(1)
 
 
-async def test_a_hidden_page_holds_no_stream_and_shows_on_return_what_it_missed(portal):
+@pytest.mark.parametrize(
+    ("script", "away", "back"), [(SHOW, "hidden", "visible"), (TURN, "pagehide", "pageshow")]
+)
+async def test_a_page_out_of_sight_holds_no_stream_and_shows_on_return_what_it_missed(
+    portal, script, away, back
+):
     browser = await browser_of(portal)
     page = await browser.board()
 
-    await page.evaluate(SHOW, "hidden")
+    await page.evaluate(script, away)
 
     await browser.has_streams(0)
     booked = await portal.box.guest()
-    await page.evaluate(SHOW, "visible")
+    await page.evaluate(script, back)
     await page.wait_for_selector(chip(booked))
 
 

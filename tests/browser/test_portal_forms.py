@@ -10,6 +10,12 @@ from tests.builders import table_id
 from tests.waiting import until
 
 NEW = "/portal/reservations/new"
+FORMS = (
+    NEW, "/portal/venue/rules", "/portal/people", "/portal/door", "/portal/venue",
+    "/portal/integrations/keys/new", "/portal/venue/closings", "/portal/venue/slots",
+)  # fmt: skip
+KEPT = (("/portal/venue/rules", "dressCode"), ("/portal/venue/rules", "phone"),
+        (f"{NEW}?date=2026-11-28", "customer_name"), ("/portal/venue/slots", "name"))  # fmt: skip
 OUT, SLOW = "[data-out-of-reach]", "[data-waiting]:not([hidden])"
 TYPED = {"customer_name": "Karim Alaoui", "customer_phone": "0612345678", "notes": "Anniversaire"}
 
@@ -52,24 +58,23 @@ async def sign_in_again(page):
     await page.keyboard.press("Enter")
 
 
-@pytest.mark.parametrize("path", [NEW, "/portal/venue/rules", "/portal/people", "/portal/door",
-                                  "/portal/integrations/keys/new", "/portal/venue",
-                                  "/portal/venue/closings", "/portal/venue/slots"])  # fmt: skip
-async def test_a_form_that_does_not_reach_the_box_stays_as_it_is(portal, path):
+async def test_a_form_that_does_not_reach_the_box_stays_as_it_is(portal):
     page = await portal.desk()
-    await page.goto(path)
-    field = page.locator("main form[method=post] :is(input[name=name], [name=customer_name], "
-                         "[name=list], [name=reason])").first  # fmt: skip
-    await field.fill("Karim")
-    form = field.locator("xpath=ancestor::form")
-    await form.evaluate("form => { form.noValidate = true }")
-    await page.route("**", lambda route: route.abort())
+    for path in FORMS:
+        await page.goto(path)
+        field = page.locator("main form[method=post] :is(input[name=name], [name=customer_name], "
+                             "[name=list], [name=reason])").first  # fmt: skip
+        await field.fill("Karim")
+        form = field.locator("xpath=ancestor::form")
+        await form.evaluate("form => { form.noValidate = true }")
+        await page.route("**", lambda route: route.abort())
 
-    await form.locator("button:not([type=button])").first.click()
+        await form.locator("button:not([type=button])").first.click()
 
-    await page.wait_for_selector(OUT)
-    assert await field.input_value() == "Karim"
-    assert page.url.endswith(path)
+        await page.wait_for_selector(OUT)
+        assert await field.input_value() == "Karim"
+        assert page.url.endswith(path)
+        await page.unroute("**")
 
 
 async def test_a_phone_booking_is_sent_once_the_box_is_back(portal):
@@ -141,25 +146,21 @@ async def test_a_session_that_ends_while_a_reservation_is_typed_loses_nothing(po
     assert await made(portal) == [("Karim Alaoui", table_id("T4"), "2026-11-28", "22:00")]
 
 
-@pytest.mark.parametrize(
-    ("path", "field"),
-    [("/portal/venue/rules", "dressCode"), ("/portal/venue/rules", "phone"),
-     (f"{NEW}?date=2026-11-28", "customer_name"), ("/portal/venue/slots", "name")],
-)  # fmt: skip
-async def test_what_was_typed_is_there_on_return_until_it_is_discarded(portal, path, field):
+async def test_what_was_typed_is_there_on_return_until_it_is_discarded(portal):
     page = await portal.desk()
-    await page.goto(path)
-    before = await page.input_value(f"[name={field}]")
-    await page.fill(f"[name={field}]", "Tenue 2")
-    for _ in range(2):
-        await page.goto("/portal/tonight")
+    for path, field in KEPT:
         await page.goto(path)
-        assert await page.input_value(f"[name={field}]") == "Tenue 2"
+        before = await page.input_value(f"[name={field}]")
+        await page.fill(f"[name={field}]", "Tenue 2")
+        for _ in range(2):
+            await page.goto("/portal/tonight")
+            await page.goto(path)
+            assert await page.input_value(f"[name={field}]") == "Tenue 2"
 
-    await page.click(".draft button")
-    assert await page.input_value(f"[name={field}]") == before
-    await page.reload()
-    assert await page.input_value(f"[name={field}]") == before
+        await page.click(".draft button")
+        assert await page.input_value(f"[name={field}]") == before
+        await page.reload()
+        assert await page.input_value(f"[name={field}]") == before
     assert portal.complaints == []
 
 

@@ -14,6 +14,11 @@ NOTES = "#drawer [name=notes]"
 OUT = "[data-out-of-reach]"
 A4 = {"width": 703, "height": 1032}  # between margins of 12 mm
 LONG = "Donaudampfschifffahrtsgesellschaftskapitän Müller-Lüdenscheidt"
+PRESS = """([key, code]) => {
+  document.activeElement.blur();
+  document.body.dispatchEvent(new KeyboardEvent("keydown", { key, code, bubbles: true }));
+  return document.activeElement.name || document.activeElement.type || "";
+}"""
 INSIDE = "document.querySelector('#drawer').contains(document.activeElement)"
 
 
@@ -132,6 +137,32 @@ async def test_searching_marks_who_fits_and_enter_opens_the_first(portal):
     await page.wait_for_selector(f"{chip(salma)}.in.found")
     await page.keyboard.press("Enter")
     await page.wait_for_selector("#drawer h2:has-text('Éloïse')")
+
+
+async def test_a_new_search_replaces_the_old_one_and_escape_ends_it(portal):
+    salma = await portal.box.guest(slot="19:30", customer_name="Salma Tazi")
+    omar = await portal.box.guest(slot="19:30", table="T2", customer_phone="0611137911")
+    page = await tonight(portal)
+
+    for typed, found in (("tazi", salma), ("0611137911", omar)):
+        await page.keyboard.press("/")
+        await page.keyboard.type(typed)
+        await page.wait_for_selector(f"{chip(found)}.found")
+        await page.focus(chip(found))
+
+    await page.keyboard.press("Escape")
+    await page.wait_for_selector(".dimmed", state="detached")
+    assert await page.input_value("[data-board-search]") == ""
+
+
+async def test_a_shortcut_goes_by_the_letter_or_else_by_the_place_of_the_key(portal):
+    page = await tonight(portal)
+
+    for key, code, focused in (
+        ("D", "KeyD", "date"), ("d", "KeyE", "date"), ("ي", "KeyD", "date"), ("в", "KeyD", "date"),
+        ("ظ", "Slash", "search"), ("/", "Digit7", "search"), ("!", "Slash", ""), ("é", "KeyD", ""),
+    ):  # fmt: skip
+        assert await page.evaluate(PRESS, [key, code]) == focused, key
 
 
 async def test_any_evening_is_reached_by_keyboard_alone(portal):

@@ -18,7 +18,7 @@ async def availability(running: Running, query: str) -> dict[str, tuple[bool, st
     return {t["name"]: (t["available"], t["blockedBy"]) for t in body["tables"]}
 
 
-async def test_the_venue_is_told_with_its_tables_and_slots(running):
+async def test_the_venue_is_returned_with_its_tables_and_slots(running):
     status, body, _ = await running.call("GET", "/v1/venue")
 
     assert status == 200
@@ -43,14 +43,14 @@ async def test_the_venue_is_told_with_its_tables_and_slots(running):
     [("2026-11-22T01:30:00Z", "2026-11-21"), ("2026-11-22T05:59:00Z", "2026-11-21"),
      ("2026-11-22T06:00:00Z", "2026-11-22")],
 )  # fmt: skip
-async def test_the_venue_tells_which_evening_it_is(running, instant, day):
+async def test_the_venue_contains_the_date_of_the_current_evening(running, instant, day):
     running.clock.set(instant)
     _, body, _ = await running.call("GET", "/v1/venue")
     told = (body["timeZone"], body["eveningEnds"], body["tonight"])
     assert told == ("Africa/Casablanca", "06:00", day)
 
 
-async def test_availability_names_the_source_that_holds_each_table(running, venue):
+async def test_availability_gives_the_source_that_holds_each_table(running, venue):
     await running.call("POST", "/v1/reservations", json=a_body())
     await venue.guest_books("T2")
     await venue.staff_book("T3")
@@ -67,7 +67,7 @@ async def test_availability_names_the_source_that_holds_each_table(running, venu
     }
 
 
-async def test_without_a_slot_a_table_is_available_only_when_its_whole_evening_is_free(
+async def test_without_a_slot_a_table_is_available_only_if_its_whole_evening_is_free(
     running, venue
 ):
     await venue.staff_book(slot="22:00")
@@ -99,13 +99,13 @@ async def test_without_a_slot_a_table_is_available_only_when_its_whole_evening_i
         ("date=2026-11-21&slot=", "INVALID_SLOT"),
     ],
 )
-async def test_a_bad_availability_query_is_refused(running, query, code):
+async def test_an_invalid_availability_query_is_refused(running, query, code):
     status, body, _ = await running.call("GET", f"/v1/availability?{query}")
     field = {"INVALID_DATE": "date", "INVALID_SLOT": "slot", "VALIDATION_ERROR": "time"}.get(code)
     assert (status, body.get("code"), body.get("field")) == (400 if code else 200, code, field)
 
 
-async def test_the_list_covers_every_source_in_its_order(running, venue):
+async def test_the_list_contains_every_source_in_the_documented_order(running, venue):
     bookings = [("T1", "22:00"), ("T2", "19:30"), ("T3", None), ("T4", "19:30")]
     for number, slot in bookings:
         await venue.staff_book(number, slot=slot)
@@ -162,7 +162,7 @@ async def test_an_item_has_the_documented_members(running):
     }
 
 
-async def test_a_replaced_code_and_its_links_are_read_by_their_partner_alone(running, venue):
+async def test_only_the_reservations_own_partner_sees_a_replaced_code_and_its_links(running, venue):
     booking = a_body()
     _, created, _ = await running.call("POST", "/v1/reservations", json=booking)
     id_ = created["serviceReservationId"]
@@ -179,7 +179,9 @@ async def test_a_replaced_code_and_its_links_are_read_by_their_partner_alone(run
     assert not {"guestAccessUrl", "claimUrl"} & set(others)
 
 
-async def test_external_references_are_absent_on_others_and_on_own_without_one(running, venue):
+async def test_external_references_are_present_only_on_the_partners_own_reservations(
+    running, venue
+):
     await running.call("POST", "/v1/reservations", json=a_body(externalRef="R-7"))
     running.clock.advance(1)
     other = await venue.issue_key()
@@ -196,7 +198,7 @@ async def test_external_references_are_absent_on_others_and_on_own_without_one(r
     assert [item["createdByThisKey"] for item in others["items"]] == [False, False]
 
 
-async def test_contacts_are_absent_in_prepaid_mode(running, venue):
+async def test_contact_data_is_absent_in_prepaid_mode(running, venue):
     await running.call("POST", "/v1/reservations", json=a_body())
     await venue.change(reservation_mode="prepaid")
     _, body, _ = await running.call("GET", "/v1/reservations")
@@ -213,7 +215,7 @@ async def test_contacts_are_absent_in_prepaid_mode(running, venue):
      ("status=declined", []), ("limit=2", [21, 22]), ("limit=2&page=2", [23, 24]),
      ("limit=3&page=2", [24]), ("page=9007199254740992", []), ("limit=200", [21, 22, 23, 24])],
 )  # fmt: skip
-async def test_filters_are_inclusive_and_pages_follow_each_other(running, query, days):
+async def test_date_filters_are_inclusive_and_pages_follow_each_other(running, query, days):
     for day in (24, 21, 23, 22):
         _, created, _ = await running.call(
             "POST", "/v1/reservations", json=a_body(date=f"2026-11-{day}", idempotencyKey=f"{day}")
@@ -249,14 +251,12 @@ async def test_filters_are_inclusive_and_pages_follow_each_other(running, query,
      ("limit=1&limit=2", "VALIDATION_ERROR", "limit"),
      (f"from={TONIGHT}&from={TONIGHT}", "INVALID_DATE", "from")],
 )  # fmt: skip
-async def test_a_bad_list_query_is_refused_never_clamped(running, query, code, field):
+async def test_an_invalid_list_query_is_refused_and_never_clamped(running, query, code, field):
     status, body, _ = await running.call("GET", f"/v1/reservations?{query}")
     assert (status, body["code"], body["field"]) == (400, code, field)
 
 
-async def test_a_reference_or_an_idempotency_key_of_another_partner_is_nothing_to_the_caller(
-    running, venue
-):
+async def test_references_and_idempotency_keys_of_other_partners_match_nothing(running, venue):
     _, made, _ = await running.call("POST", "/v1/reservations", json=a_body(externalRef="R-7"))
     other = await venue.issue_key()
     theirs = a_body(tableId=table_id("T2"), externalRef="R-7")
@@ -269,7 +269,7 @@ async def test_a_reference_or_an_idempotency_key_of_another_partner_is_nothing_t
     assert (found["total"], none["total"]) == (1, 0)
 
 
-async def test_a_change_since_an_instant_is_found_and_an_older_one_is_not(running):
+async def test_the_updated_since_filter_finds_later_changes_only(running):
     ids = []
     for number in ("T1", "T2"):
         body = a_body(tableId=table_id(number), idempotencyKey=number)
@@ -292,7 +292,7 @@ async def test_a_change_since_an_instant_is_found_and_an_older_one_is_not(runnin
     assert await since("2026-11-21T19:01:00.001Z") == []
 
 
-async def test_one_reservation_is_read_as_the_list_shows_it(running, venue):
+async def test_a_single_reservation_is_returned_as_in_the_list(running, venue):
     _, made, _ = await running.call("POST", "/v1/reservations", json=a_body(externalRef="R-7"))
     path = f"/v1/reservations/{made['serviceReservationId']}"
     _, page, _ = await running.call("GET", "/v1/reservations")
@@ -307,7 +307,7 @@ async def test_one_reservation_is_read_as_the_list_shows_it(running, venue):
     assert (unknown, refusal["code"], elsewhere) == (404, "NOT_FOUND", 404)
 
 
-async def test_the_type_of_a_table_is_an_open_text(running, venue):
+async def test_the_type_of_a_table_can_be_any_text(running, venue):
     await venue.change_table("T1", "péniche")
     _, body, _ = await running.call("GET", "/v1/venue")
     assert body["tables"][0]["type"] == "péniche"
@@ -316,7 +316,7 @@ async def test_the_type_of_a_table_is_an_open_text(running, venue):
 @pytest.mark.parametrize(
     "policies", [None, {"minimumAge": 18, "cancellation": "18:00", "house": {"rule": ["any", 1]}}]
 )
-async def test_policies_are_null_or_an_open_object(running, venue, policies):
+async def test_policies_are_null_or_an_object_with_any_members(running, venue, policies):
     stored = None if policies is None else json.dumps(policies)
     await venue.change(policies=stored)
     _, body, _ = await running.call("GET", "/v1/venue")
@@ -324,7 +324,7 @@ async def test_policies_are_null_or_an_open_object(running, venue, policies):
 
 
 @pytest.mark.parametrize("status", ["active", "suspended"])
-async def test_the_status_of_the_venue_is_told_and_reading_goes_on(running, venue, status):
+async def test_an_inactive_venue_can_be_read_and_shows_its_status(running, venue, status):
     await venue.change(status=status)
 
     _, body, _ = await running.call("GET", "/v1/venue")
@@ -339,7 +339,7 @@ async def test_the_status_of_the_venue_is_told_and_reading_goes_on(running, venu
 
 
 @pytest.mark.parametrize("query", [b"\xff=", b"externalRef=\xff", b"externalRef=%ED%A0%80"])
-async def test_bytes_that_are_no_text_are_no_accident(running, query):
+async def test_a_query_with_invalid_utf_8_causes_no_internal_error(running, query):
     reader, writer = await asyncio.open_connection("127.0.0.1", running.client.port)
     writer.write(
         b"GET /v1/reservations?%s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"

@@ -15,7 +15,7 @@ async def status_of(running, reservation_id):
     [("confirmed", True), ("completed", True), ("requested", True), ("pending", True),
      ("partial", True)],
 )  # fmt: skip
-async def test_a_state_that_blocks_a_table_blocks_it(running, venue, status, blocks):
+async def test_a_reservation_in_a_blocking_state_blocks_its_table(running, venue, status, blocks):
     reservation_id = await venue.guest_books("T1")
     await venue.put(reservation_id, status=status)
 
@@ -28,7 +28,7 @@ async def test_a_state_that_blocks_a_table_blocks_it(running, venue, status, blo
 
 
 @pytest.mark.parametrize(("end", "status"), [("decline", "declined"), ("cancel", "cancelled")])
-async def test_a_state_that_frees_a_table_frees_it(running, venue, end, status):
+async def test_a_reservation_in_a_closed_state_frees_its_table(running, venue, end, status):
     reservation_id = await venue.guest_requests("T1")
     await getattr(venue, end)(reservation_id)
 
@@ -48,7 +48,7 @@ async def test_a_request_blocks_its_table_until_it_is_answered(running, venue):
     assert await status_of(running, reservation_id) == "confirmed"
 
 
-async def test_a_check_in_sets_an_instant_and_leaves_the_status(running, venue):
+async def test_a_check_in_sets_its_time_and_leaves_the_status(running, venue):
     _, booked, _ = await running.call("POST", "/v1/reservations", json=a_body())
     running.clock.advance(60)
     await venue.let_in(booked["accessCode"])

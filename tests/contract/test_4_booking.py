@@ -37,7 +37,7 @@ async def test_a_created_reservation_is_confirmed_with_code_and_links(running):
 
 
 @pytest.mark.parametrize(("guests", "mismatch"), [(2, None), (3, "true")])
-async def test_a_replay_answers_the_original_and_makes_nothing_new(
+async def test_a_replay_returns_the_original_answer_and_creates_nothing(
     running, venue, guests, mismatch
 ):
     _, first, _ = await create(running)
@@ -52,7 +52,7 @@ async def test_a_replay_answers_the_original_and_makes_nothing_new(
 
 
 @pytest.mark.parametrize(("date", "mismatch"), [(TONIGHT, None), ("2026-12-21", "true")])
-async def test_a_key_that_returns_for_another_evening_is_told_after_the_guest_was_erased(
+async def test_a_reused_idempotency_key_with_another_date_is_flagged_even_after_an_erasure(
     running, venue, date, mismatch
 ):
     _, first, _ = await create(running)
@@ -63,7 +63,7 @@ async def test_a_key_that_returns_for_another_evening_is_told_after_the_guest_wa
     assert headers.get("Idempotency-Body-Mismatch") == mismatch
 
 
-async def test_fifty_identical_requests_at_once_make_one_reservation(running):
+async def test_fifty_identical_simultaneous_requests_create_one_reservation(running):
     answers = await asyncio.gather(*(create(running) for _ in range(50)))
 
     statuses = sorted(status for status, _, _ in answers)
@@ -75,13 +75,13 @@ async def test_fifty_identical_requests_at_once_make_one_reservation(running):
     assert replayed == ["true"] * 49
 
 
-async def test_fifty_requests_for_one_table_at_once_grant_it_once(running):
+async def test_of_fifty_simultaneous_requests_for_one_table_one_succeeds(running):
     answers = await asyncio.gather(*(create(running, idempotencyKey=f"k{i}") for i in range(50)))
     assert sorted(status for status, _, _ in answers) == [201] + [409] * 49
     assert {body["code"] for status, body, _ in answers if status == 409} == {"TABLE_TAKEN"}
 
 
-async def test_a_refused_attempt_is_not_stored_so_its_key_may_be_tried_again(running):
+async def test_a_refused_request_is_not_stored_so_its_key_can_be_used_again(running):
     await create(running, idempotencyKey="first")
     refused, _, _ = await create(running, idempotencyKey="second")
     status, _, _ = await create(running, idempotencyKey="second", tableId=table_id("T2"))
@@ -102,9 +102,7 @@ async def test_a_rotated_key_inherits_replays_references_and_the_right_to_cancel
     assert status == 200
 
 
-async def test_a_slot_after_midnight_is_not_granted_beside_the_one_that_runs_into_it(
-    running, venue
-):
+async def test_a_slot_after_midnight_is_refused_if_an_earlier_slot_overlaps_it(running, venue):
     await venue.offer("00:30", "03:00")
     await create(running, slot="22:00", idempotencyKey="a")  # until 01:00
     status, body, _ = await create(running, slot="00:30", idempotencyKey="b")
@@ -127,21 +125,21 @@ async def test_a_slot_after_midnight_is_not_granted_beside_the_one_that_runs_int
         ({"date": "2028-11-21"}, 400, "INVALID_DATE"),  # 731 days ahead
     ],
 )
-async def test_refusals_that_depend_on_the_venue(running, changes, status, code):
+async def test_a_booking_that_breaks_a_rule_of_the_venue_is_refused(running, changes, status, code):
     found, body, _ = await create(running, **changes)
     assert (found, body["code"]) == (status, code)
     assert set(body) <= {"error", "error_en", "code", "field"}
 
 
 @pytest.mark.parametrize("venue_status", ["inactive", "suspended"])
-async def test_a_venue_that_is_not_active_refuses_creation(running, venue, venue_status):
+async def test_a_venue_that_is_not_active_refuses_bookings(running, venue, venue_status):
     await venue.change(status=venue_status)
     status, body, _ = await create(running, tableId="2f1c8d5e-0000-4000-8000-000000000000")
     assert (status, body["code"]) == (409, "VENUE_INACTIVE")  # and before TABLE_NOT_FOUND
     assert "field" not in body
 
 
-async def test_a_replay_is_answered_even_when_the_venue_became_inactive(running, venue):
+async def test_a_replay_is_answered_even_after_the_venue_became_inactive(running, venue):
     _, first, _ = await create(running)
     await venue.change(status="inactive")
     status, again, _ = await create(running)
@@ -157,7 +155,7 @@ async def test_a_replay_is_answered_even_when_the_venue_became_inactive(running,
         ("2026-11-21T19:00:00Z", "2028-11-20", 201),  # 730 days ahead
     ],
 )
-async def test_the_evening_rolls_over_at_its_own_hour(running, now, date, status):
+async def test_the_service_date_changes_at_the_venues_own_hour(running, now, date, status):
     running.clock.set(now)
     found, _, _ = await create(running, date=date, slot=None)
     assert found == status
@@ -173,7 +171,9 @@ async def test_the_evening_rolls_over_at_its_own_hour(running, now, date, status
         ("2026-11-22T05:59:00Z", None, False),
     ],
 )
-async def test_an_ended_slot_is_not_available_nor_bookable(running, prefix, now, slot, *, is_over):
+async def test_an_ended_slot_is_neither_available_nor_bookable(
+    running, prefix, now, slot, *, is_over
+):
     running.clock.set(now)
     query = {"date": TONIGHT} | ({"slot": slot} if slot else {})
 
@@ -190,7 +190,7 @@ async def test_an_ended_slot_is_not_available_nor_bookable(running, prefix, now,
         assert status == 201
 
 
-async def test_a_reservation_in_the_test_environment_is_nothing_in_live(running):
+async def test_a_reservation_of_the_test_environment_does_not_exist_in_live(running):
     status, body, _ = await running.call("POST", "/test/v1/reservations", json=a_body())
     assert status == 201
     assert body["guestAccessUrl"].startswith("https://box.example/test/access/")
@@ -208,7 +208,9 @@ async def test_a_reservation_in_the_test_environment_is_nothing_in_live(running)
         ("/test", {"name": "S", "email": "s@example.com"}, True, "sent"),
     ],
 )
-async def test_the_outcome_of_the_email_is_replayed(running, prefix, customer, notify, outcome):
+async def test_a_replay_returns_the_original_outcome_of_the_email(
+    running, prefix, customer, notify, outcome
+):
     told = []
     for _ in range(2):
         body = a_body(customer=customer, notifyCustomer=notify)
@@ -221,7 +223,7 @@ async def test_the_outcome_of_the_email_is_replayed(running, prefix, customer, n
     ("language", "written", "read"),
     [("en", "en", "en"), ("ar", "ar", "ar"), ("fr", "fr", "fr"), (None, "fr", "ar")],
 )
-async def test_emails_and_pages_use_the_customers_language(
+async def test_emails_and_pages_are_in_the_customers_language(
     running, sandbox, language, written, read
 ):
     customer = {"name": "Salma", "email": "salma@example.com", "language": language}
@@ -237,7 +239,9 @@ async def test_emails_and_pages_use_the_customers_language(
             assert response.headers["Content-Language"] == "en"
 
 
-async def test_a_party_at_another_table_is_in_the_list_and_among_the_updates(running, venue):
+async def test_a_reservation_moved_and_resized_by_staff_is_listed_and_announced_as_updated(
+    running, venue
+):
     _, booked, _ = await running.call("POST", "/v1/reservations", json=a_body())
     await venue.move(booked["serviceReservationId"], "T2")
     await venue.amend(booked["serviceReservationId"], guests=3)

@@ -10,7 +10,7 @@ async def create(running: Running, **changes):
     return await running.call("POST", "/v1/reservations", json=a_body(**changes))
 
 
-async def test_cancelling_frees_the_table_and_twice_says_so_and_announces_once(running, venue):
+async def test_cancelling_twice_frees_the_table_and_announces_it_once(running, venue):
     _, first, _ = await create(running)
     path = f"/v1/reservations/{first['serviceReservationId']}"
 
@@ -29,7 +29,7 @@ async def test_cancelling_frees_the_table_and_twice_says_so_and_announces_once(r
     assert (await create(running, idempotencyKey="again"))[0] == 201
 
 
-async def test_a_replay_of_a_cancelled_reservation_says_so_in_a_header(running):
+async def test_a_replay_of_a_cancelled_reservation_has_a_header_that_says_so(running):
     _, first, headers = await create(running)
     assert "Reservation-Status" not in headers
     _, _, headers = await create(running)
@@ -47,7 +47,7 @@ async def test_a_replay_of_a_cancelled_reservation_says_so_in_a_header(running):
     [("", {"confirmation", "cancelled"}), ("?notifyCustomer=true", {"confirmation", "cancelled"}),
      ("?notifyCustomer=false", {"confirmation"})],
 )  # fmt: skip
-async def test_the_customer_is_written_to_unless_the_partner_says_no(
+async def test_a_cancellation_is_emailed_to_the_customer_unless_the_partner_declines(
     running, sandbox, query, letters
 ):
     customer = {"name": "Salma Idrissi", "email": "salma@example.com"}
@@ -67,7 +67,7 @@ async def test_the_customer_is_written_to_unless_the_partner_says_no(
     "notifyCustomer=", "notifyCustomer=no", "notifyCustomer=False",
     "notifyCustomer=true&notifyCustomer=false", "notify=false",
 ])  # fmt: skip
-async def test_another_parameter_is_refused_and_nothing_is_cancelled(running, query):
+async def test_an_unknown_parameter_is_refused_and_nothing_is_cancelled(running, query):
     _, first, _ = await create(running)
 
     status, body, _ = await running.call(
@@ -80,7 +80,7 @@ async def test_another_parameter_is_refused_and_nothing_is_cancelled(running, qu
     assert listed["items"][0]["status"] == "confirmed"
 
 
-async def test_a_checked_in_reservation_may_be_cancelled_and_keeps_its_check_in(running, venue):
+async def test_a_checked_in_reservation_can_be_cancelled_and_keeps_its_check_in(running, venue):
     _, first, _ = await create(running)
     await venue.put(first["serviceReservationId"], checked_in_at=1_795_287_600_000)
 
@@ -92,12 +92,12 @@ async def test_a_checked_in_reservation_may_be_cancelled_and_keeps_its_check_in(
 
 
 @pytest.mark.parametrize("path_id", ["no-uuid", "2f1c8d5e-0000-4000-8000-000000000000", "%00", "'"])
-async def test_cancelling_what_is_not_there_is_not_found(running, path_id):
+async def test_cancelling_an_unknown_reservation_is_not_found(running, path_id):
     status, body, _ = await running.call("DELETE", f"/v1/reservations/{path_id}")
     assert (status, body["code"]) == (404, "NOT_FOUND")
 
 
-async def test_another_partners_reservation_cannot_be_told_from_none(running, venue):
+async def test_another_partners_reservation_is_indistinguishable_from_a_missing_one(running, venue):
     _, first, _ = await create(running)
     other = await venue.issue_key()
 
@@ -113,7 +113,7 @@ async def test_another_partners_reservation_cannot_be_told_from_none(running, ve
     assert listed["items"][0]["status"] == "confirmed"
 
 
-async def test_platform_and_staff_reservations_cannot_be_cancelled_through_the_interface(
+async def test_platform_and_manual_reservations_cannot_be_cancelled_through_the_interface(
     running, venue
 ):
     for reservation_id in (await venue.guest_books("T2"), await venue.staff_book("T3")):

@@ -22,7 +22,7 @@ def settings():
     )
 
 
-async def test_a_registered_endpoint_is_answered_with_its_secret(running):
+async def test_registering_an_endpoint_returns_its_secret(running):
     status, endpoint, _ = await register(running, events=["reservation.created"])
 
     assert status == 201
@@ -50,7 +50,7 @@ async def test_the_list_shows_everything_but_the_secret(running):
     assert secret[6:] not in json.dumps(listed)
 
 
-async def test_omitted_or_null_events_are_all_six(running):
+async def test_omitted_or_null_events_mean_all_six(running):
     assert (await registered(running))["events"] == EVENT_TYPES
     other = await registered(running, url=f"{URL}/2", events=None)
     assert other["events"] == EVENT_TYPES
@@ -69,7 +69,7 @@ async def test_omitted_or_null_events_are_all_six(running):
         ([["reservation.created"]], "events[0]"),
     ],
 )
-async def test_events_that_are_empty_or_unknown_are_refused(running, events, field):
+async def test_empty_or_unknown_events_are_refused(running, events, field):
     status, body, _ = await register(running, events=events)
     assert (status, body["code"], body["field"]) == (400, "INVALID_EVENT_TYPE", field)
     assert all(name in body["error"] and name in body["error_en"] for name in EVENT_TYPES)
@@ -81,14 +81,14 @@ async def test_events_that_are_empty_or_unknown_are_refused(running, events, fie
      "https://93.184.216.34/#x", "https://10.0.0.1/", "https://169.254.169.254/",
      "https://[::1]/", "https://93.184.216.34/" + "a" * 2048],
 )  # fmt: skip
-async def test_a_bad_url_is_refused_in_live(running, url):
+async def test_an_invalid_url_is_refused_in_live(running, url):
     status, body, _ = await register(running, url=url)
     assert (status, body["code"], body["field"]) == (400, "INVALID_WEBHOOK_URL", "url")
     assert set(body) == {"error", "error_en", "code", "field"}
     assert (await running.call("GET", "/v1/webhooks"))[1]["items"] == []
 
 
-async def test_plain_http_and_the_owners_exceptions_are_taken_in_test(running):
+async def test_plain_http_and_the_owners_exceptions_are_accepted_in_test(running):
     url = "http://127.0.0.1:9000/hook"
     assert (await registered(running, "/test", url=url))["url"] == url
 
@@ -113,7 +113,7 @@ async def test_of_twenty_simultaneous_registrations_five_succeed(running):
     assert sum(item["active"] for item in listed["items"]) == 5
 
 
-async def test_of_twenty_registrations_of_one_url_one_makes_an_endpoint(running):
+async def test_twenty_simultaneous_registrations_of_one_url_create_one_endpoint(running):
     answers = await asyncio.gather(*(register(running) for _ in range(20)))
 
     assert sorted(status for status, _, _ in answers) == [200] * 19 + [201]
@@ -123,7 +123,7 @@ async def test_of_twenty_registrations_of_one_url_one_makes_an_endpoint(running)
     assert len(listed["items"]) == 1
 
 
-async def test_a_url_registered_again_takes_the_new_events(running):
+async def test_registering_a_url_again_replaces_its_events(running):
     first = await registered(running, events=["reservation.created"])
     events = ["reservation.cancelled", "reservation.updated"]
 
@@ -132,10 +132,10 @@ async def test_a_url_registered_again_takes_the_new_events(running):
     del first["secret"]
     assert (status, again) == (200, {**first, "events": events})
     assert headers["Existing-Endpoint"] == "true"
-    assert (await register(running))[1]["events"] == events  # without events, they stay
+    assert (await register(running))[1]["events"] == events  # they stay if omitted
 
 
-async def test_no_secret_is_shown_again_not_even_a_new_one_or_to_a_successor(running, venue):
+async def test_a_secret_is_never_shown_a_second_time_not_even_to_a_successor(running, venue):
     endpoint = await registered(running)
     await venue.roll_secret(endpoint["id"])
 
@@ -147,7 +147,9 @@ async def test_no_secret_is_shown_again_not_even_a_new_one_or_to_a_successor(run
         assert headers["Existing-Endpoint"] == "true"
 
 
-async def test_another_keys_url_or_a_deactivated_one_makes_a_new_endpoint(running, venue):
+async def test_the_url_of_another_key_or_of_a_deactivated_endpoint_creates_a_new_endpoint(
+    running, venue
+):
     first = await registered(running)
     _, others, _ = await running.call(
         "POST", "/v1/webhooks", key=await venue.issue_key(), json={"url": URL}
@@ -158,7 +160,7 @@ async def test_another_keys_url_or_a_deactivated_one_makes_a_new_endpoint(runnin
     assert len({first["secret"], others["secret"], second["secret"]}) == 3
 
 
-async def test_deactivating_twice_is_once_and_any_spelling_of_the_id_will_do(running):
+async def test_deactivating_is_idempotent_and_accepts_the_id_in_upper_case(running):
     endpoint = await registered(running)
     for spelling in (endpoint["id"], endpoint["id"].upper()):
         status, body, _ = await running.call("DELETE", f"/v1/webhooks/{spelling}")
@@ -185,12 +187,12 @@ async def test_the_list_can_be_limited_to_active_endpoints(running, active, expe
 
 
 @pytest.mark.parametrize("query", [{"active": "1"}, {"active": ""}, {"activ": "true"}])
-async def test_another_parameter_of_the_list_is_refused(running, query):
+async def test_an_unknown_parameter_of_the_list_is_refused(running, query):
     status, body, _ = await running.call("GET", "/v1/webhooks", params=query)
     assert (status, body["code"], body["field"]) == (400, "VALIDATION_ERROR", *query)
 
 
-async def test_the_environments_do_not_see_each_others_endpoints(running):
+async def test_the_endpoints_of_the_environments_are_separate(running):
     endpoint = await registered(running)
     _, listed, _ = await running.call("GET", "/test/v1/webhooks")
     status, _, _ = await running.call("DELETE", f"/test/v1/webhooks/{endpoint['id']}")
@@ -202,7 +204,7 @@ async def try_out(running: Running, **kwargs):
     return await running.call("POST", "/test/v1/webhooks/test", **kwargs)
 
 
-async def test_without_a_body_every_active_endpoint_receives_it(running, receiver):
+async def test_a_test_event_without_a_body_is_sent_to_every_active_endpoint(running, receiver):
     for path in ("a", "b", "c"):
         url = f"http://127.0.0.1:{receiver.port}/{path}"
         endpoint = await registered(running, "/test", url=url, events=["reservation.declined"])
@@ -218,10 +220,10 @@ async def test_without_a_body_every_active_endpoint_receives_it(running, receive
     assert {r.headers["x-service-event"] for r in requests} == {"webhook.test"}
 
 
-async def test_an_inactive_endpoint_is_known_and_receives_nothing(running):
+async def test_an_inactive_endpoint_gets_no_test_event(running):
     endpoint = await registered(running, "/test")
     await running.call("DELETE", f"/test/v1/webhooks/{endpoint['id']}")
-    json = {"endpointId": endpoint["id"], "type": None}  # null is as if it were absent
+    json = {"endpointId": endpoint["id"], "type": None}  # null means the same as a missing member
     status, body, _ = await try_out(running, json=json)
     assert (status, body) == (202, {"queued": 0, "deliveryIds": []})
 
@@ -231,13 +233,15 @@ async def test_an_inactive_endpoint_is_known_and_receives_nothing(running):
     [(UNKNOWN, 404, "NOT_FOUND"), ("nonsense", 404, "NOT_FOUND"), ("", 404, "NOT_FOUND"),
      (1, 400, "VALIDATION_ERROR"), ({}, 400, "VALIDATION_ERROR")],
 )  # fmt: skip
-async def test_an_endpoint_that_is_none_is_not_tried(running, endpoint_id, status, code):
+async def test_a_test_event_for_an_unknown_or_invalid_endpoint_is_refused(
+    running, endpoint_id, status, code
+):
     answered, body, _ = await try_out(running, json={"endpointId": endpoint_id})
     assert (answered, body["code"]) == (status, code)
     assert body.get("field") == (None if status == 404 else "endpointId")
 
 
-async def test_a_test_with_an_unknown_member_is_refused_and_sends_nothing(running):
+async def test_a_test_event_with_an_unknown_member_is_refused_and_not_sent(running):
     endpoint = await registered(running, "/test")
     status, body, _ = await try_out(running, json={"endpointID": endpoint["id"]})
     assert (status, body["code"], body["field"]) == (400, "VALIDATION_ERROR", "endpointID")
@@ -246,9 +250,7 @@ async def test_a_test_with_an_unknown_member_is_refused_and_sends_nothing(runnin
 
 
 @pytest.mark.parametrize("event_type", EVENT_TYPES)
-async def test_each_type_can_be_tried_with_a_test_key_and_a_sample_that_fits(
-    running, receiver, event_type
-):
+async def test_a_test_key_can_send_a_valid_sample_of_each_event_type(running, receiver, event_type):
     await registered(running, "/test", url=receiver.url, events=["webhook.test"])
     status, body, _ = await try_out(running, json={"type": event_type})
     [request] = await receiver.got(1)
@@ -266,7 +268,7 @@ async def test_each_type_can_be_tried_with_a_test_key_and_a_sample_that_fits(
     [("/v1", "reservation.checked_in"), ("/v1", 1), ("/test/v1", "reservation.moved"),
      ("/test/v1", ""), ("/test/v1", [])],
 )  # fmt: skip
-async def test_live_sends_no_sample_of_a_reservation_and_test_no_unknown_type(
+async def test_live_refuses_reservation_samples_and_test_refuses_unknown_event_types(
     running, path, event_type
 ):
     status, body, _ = await running.call("POST", f"{path}/webhooks/test", json={"type": event_type})

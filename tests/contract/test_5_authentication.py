@@ -41,14 +41,14 @@ async def test_a_missing_or_unknown_key_is_unauthorized(running, header):
 
 @pytest.mark.parametrize(("method", "path", "scope"), CALLS)
 @pytest.mark.parametrize("prefix", ["", "/test"])
-async def test_no_call_works_without_a_key(running, prefix, method, path, scope):
+async def test_every_call_needs_a_key(running, prefix, method, path, scope):
     async with running.client.request(method, prefix + path, data=b"{broken") as response:
         body = await response.json()
     assert (response.status, body["code"]) == (401, "UNAUTHORIZED")
 
 
 @pytest.mark.parametrize(("method", "path", "scope"), CALLS)
-async def test_each_call_needs_its_scope_and_only_that(running, venue, method, path, scope):
+async def test_each_call_needs_exactly_its_own_scope(running, venue, method, path, scope):
     without = await venue.issue_key(*SCOPES.keys() - {scope})
     only = await venue.issue_key(scope)
     refused, body, _ = await running.call(method, path, key=without, data=b"{broken")
@@ -81,7 +81,7 @@ async def test_the_sixty_first_request_in_a_minute_is_refused(limited):
     assert (await limited.call("GET", "/v1/venue", key=other))[0] == 200
 
 
-async def test_the_minute_slides_and_refused_calls_do_not_count(limited):
+async def test_the_rate_limit_is_a_sliding_minute_that_ignores_refused_calls(limited):
     for _ in range(30):
         await limited.call("GET", "/v1/venue")
     limited.clock.advance(40)
@@ -100,7 +100,7 @@ async def test_the_rate_is_checked_before_the_scope(limited):
     assert refused == [403] * 60 + [429]
 
 
-async def test_calls_without_a_valid_key_are_limited_by_address_and_cost_no_key_anything(limited):
+async def test_calls_without_a_valid_key_are_limited_by_address_and_not_charged_to_a_key(limited):
     wrong = "svc_live_" + "0" * 48
     statuses = [(await limited.call("GET", "/v1/venue", key=wrong))[0] for _ in range(61)]
     status, _, _ = await limited.call("GET", "/v1/venue")

@@ -20,7 +20,7 @@ def settings():
     )
 
 
-async def test_the_headers_name_type_and_delivery_and_sign_the_raw_body(running, receiver):
+async def test_the_headers_contain_type_delivery_and_a_signature_of_the_raw_body(running, receiver):
     endpoint = await registered(running, url=receiver.url)
     await running.call("POST", "/v1/reservations", json=a_body())
     [request] = await receiver.got(1)
@@ -84,7 +84,7 @@ async def cancel_as_staff(running, venue):
      (be_declined, ["reservation.created", "reservation.declined"], "declined")],
     ids=lambda each: getattr(each, "__name__", None),
 )  # fmt: skip
-async def test_each_change_is_told_with_the_state_at_sending(
+async def test_each_change_is_sent_with_the_state_of_the_reservation_at_that_moment(
     running, venue, receiver, story, types, status
 ):
     await registered(running, url=receiver.url)
@@ -96,7 +96,7 @@ async def test_each_change_is_told_with_the_state_at_sending(
     assert (requests[-1].reservation["checkedInAt"] is None) == (story is not be_let_in)
 
 
-async def test_an_endpoint_hears_only_of_what_it_subscribed_to(running, receiver):
+async def test_an_endpoint_gets_only_the_events_that_it_subscribed_to(running, receiver):
     await registered(running, url=receiver.url, events=["reservation.cancelled"])
     _, booked, _ = await running.call("POST", "/v1/reservations", json=a_body())
     await running.call("DELETE", f"/v1/reservations/{booked['serviceReservationId']}")

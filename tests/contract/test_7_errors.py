@@ -1,4 +1,4 @@
-"""Every 400, in the order of docs/decisions/requests-and-errors.md; bodies that break parsers."""
+"""Every 400, in the order of docs/decisions/requests-and-errors.md, and bad encodings."""
 
 import json
 import re
@@ -64,7 +64,9 @@ async def post_raw(running: Running, raw: bytes):
         ({"notifyCustomer": "yes"}, "VALIDATION_ERROR", "notifyCustomer"),
     ],
 )  # fmt: skip
-async def test_a_bad_body_is_refused_by_name_and_leaves_no_trace(running, changes, code, field):
+async def test_an_invalid_body_is_refused_with_the_field_and_stores_nothing(
+    running, changes, code, field
+):
     status, body = await post(running, a_body(**changes))
     assert (status, body["code"], body["field"]) == (400, code, field)
     assert body["error"]
@@ -82,7 +84,7 @@ async def test_a_bad_body_is_refused_by_name_and_leaves_no_trace(running, change
      {"tableId": table_id("T1").upper()}, {"notes": None, "slot": None},
      {"somethingNew": {"is": "ignored"}}],
 )  # fmt: skip
-async def test_a_body_at_its_limits_is_taken(running, changes):
+async def test_a_body_exactly_at_its_limits_is_accepted(running, changes):
     status, _ = await post(running, a_body(**changes))
     assert status == 201
 
@@ -94,7 +96,7 @@ SLOTS_OF_SATURDAY = ("19:30", "22:00")
     "slot",
     ["22:30", "12:00"],  # brunch, on Sundays only
 )
-async def test_a_slot_that_is_not_offered_is_refused_with_those_that_are(running, slot):
+async def test_an_unknown_slot_is_refused_with_the_list_of_slots(running, slot):
     query = {"date": TONIGHT, "slot": slot}
     _, asked, _ = await running.call("GET", "/v1/availability", params=query)
     _, booked = await post(running, a_body(slot=slot))
@@ -104,13 +106,13 @@ async def test_a_slot_that_is_not_offered_is_refused_with_those_that_are(running
             assert all(start in text for start in (slot, *SLOTS_OF_SATURDAY))
 
 
-async def test_each_fault_of_a_slot_has_a_sentence_of_its_own(running):
+async def test_each_error_of_a_slot_has_its_own_message(running):
     answers = [await post(running, a_body(slot=slot)) for slot in ("7pm", "21:30", "12:00")]
     assert {body["code"] for _, body in answers} == {"INVALID_SLOT"}
     assert len({body["error_en"].replace("21:30", "12:00") for _, body in answers}) == 3
 
 
-async def test_a_table_of_the_other_environment_is_not_found_and_named(running):
+async def test_an_unknown_table_is_not_found_and_the_error_names_the_field(running):
     status, body = await post(running, a_body(tableId="018f0000-0000-7000-8000-000000000000"))
     assert (status, body["code"], body["field"]) == (404, "TABLE_NOT_FOUND", "tableId")
 
@@ -131,7 +133,7 @@ VALID = json.dumps(a_body()).encode()
         (b'{"\\ud800": 1, "\\ud800": 2}', {}, '"\\ud800"'),
     ],
 )
-async def test_invalid_json_says_where(running, raw, headers, place):
+async def test_the_error_for_invalid_json_gives_the_position(running, raw, headers, place):
     status, body, _ = await running.call("POST", "/v1/reservations", data=raw, headers=headers)
     assert (status, body["code"]) == (400, "INVALID_JSON")
     assert body["error"] != body["error_en"]
@@ -139,7 +141,7 @@ async def test_invalid_json_says_where(running, raw, headers, place):
     assert place in body["error"]
 
 
-async def test_a_body_may_say_that_it_is_not_encoded(running):
+async def test_a_body_with_the_identity_encoding_is_accepted(running):
     plain = {"Content-Encoding": "identity"}
     status, _, _ = await running.call("POST", "/v1/reservations", data=VALID, headers=plain)
     assert status == 201
@@ -164,7 +166,7 @@ async def test_an_unknown_path_is_not_found_even_without_a_key(running, prefix):
     assert set(body) == {"error", "error_en", "code"}
 
 
-async def test_a_wrong_method_names_the_right_ones(running):
+async def test_a_wrong_method_gets_the_list_of_allowed_ones(running):
     async with running.client.put("/v1/reservations") as response:
         body = await response.json()
     assert (response.status, body["code"]) == (405, "METHOD_NOT_ALLOWED")
@@ -173,7 +175,7 @@ async def test_a_wrong_method_names_the_right_ones(running):
         assert (response.status, response.headers["Allow"]) == (405, "POST")
 
 
-async def test_head_is_answered_as_get_without_the_body(running):
+async def test_head_is_answered_like_get_without_the_body(running):
     headers = {"Authorization": f"Bearer {running.live_key}"}
     async with running.client.head("/v1/venue", headers=headers) as response:
         assert (response.status, await response.read()) == (200, b"")
@@ -185,7 +187,7 @@ async def test_head_is_answered_as_get_without_the_body(running):
 @pytest.mark.parametrize(
     ("path", "expected"), [("/v1/venue", 200), ("/test/v1/venue", 200), ("/v1/nowhere", 404)]
 )
-async def test_every_answer_has_a_request_id_of_its_own(running, path, expected, sent):
+async def test_every_answer_has_its_own_request_id(running, path, expected, sent):
     headers = {} if sent is None else {"X-Request-ID": sent}
     ids = []
     for _ in range(2):
@@ -196,7 +198,7 @@ async def test_every_answer_has_a_request_id_of_its_own(running, path, expected,
     assert all(re.fullmatch(r"[A-Za-z0-9._~-]{1,64}", each) for each in ids)
 
 
-async def test_a_request_id_that_was_sent_comes_back_and_pages_have_none(running):
+async def test_a_sent_request_id_is_returned_and_pages_have_none(running):
     for path in ("/v1/venue", "/v1/nowhere", "/test/v1/reservations"):
         _, _, headers = await running.call("GET", path, headers={"X-Request-ID": "~A.b-C_9"})
         assert headers["X-Request-ID"] == "~A.b-C_9"

@@ -62,7 +62,7 @@ async def test_a_changed_reservation_moves_and_keeps_its_code_and_links(running)
     assert await events(running) == ["reservation.created", "reservation.updated"]
 
 
-async def test_what_is_left_out_stays_and_null_empties(running):
+async def test_omitted_members_are_kept_and_null_clears_them(running):
     made = await book(running, notes="Window", externalRef="R-1")
     await change(running, made, guests=4)
     _, kept, _ = await running.call("GET", f"/v1/reservations/{made['serviceReservationId']}")
@@ -96,7 +96,7 @@ async def test_what_is_left_out_stays_and_null_empties(running):
         ({"tableId": table_id("T2")}, "TABLE_TAKEN", None),
     ],
 )
-async def test_a_refused_change_changes_nothing(running, body, code, field):
+async def test_a_refused_change_leaves_the_reservation_unchanged(running, body, code, field):
     made = await book(running)
     await book(running, tableId=table_id("T2"), idempotencyKey="other")
     path = f"/v1/reservations/{made['serviceReservationId']}"
@@ -118,7 +118,7 @@ async def test_a_reservation_of_another_key_or_source_is_unknown(running):
 
 @pytest.mark.parametrize("column", ["status = 'cancelled'", "status = 'declined'",
                                     "status = 'completed'", "checked_in_at = 1"])  # fmt: skip
-async def test_a_closed_or_arrived_reservation_is_not_changeable(running, column):
+async def test_a_closed_or_arrived_reservation_cannot_be_changed(running, column):
     made = await book(running)
     sql = f"UPDATE reservation SET {column}"  # noqa: S608 - a constant
     await running.live.database.write(lambda tx: tx.execute(sql))
@@ -126,7 +126,7 @@ async def test_a_closed_or_arrived_reservation_is_not_changeable(running, column
     assert (status, body["code"]) == (409, "NOT_CHANGEABLE")
 
 
-async def test_a_change_of_an_older_state_is_refused(running):
+async def test_a_change_based_on_an_outdated_state_is_refused(running):
     made = await book(running)
     running.clock.advance(1)
     _, first, _ = await change(running, made, guests=3, ifUpdatedAt="2026-11-21T19:00:00.000Z")
@@ -139,7 +139,7 @@ async def test_a_change_of_an_older_state_is_refused(running):
     assert (await change(running, made, **again))[0] == 200
 
 
-async def test_a_repeated_change_changes_nothing_and_says_so(running):
+async def test_a_repeated_change_changes_nothing_and_is_marked_as_replayed(running):
     made = await book(running)
     _, first, _ = await change(running, made, guests=3)
     status, again, headers = await change(running, made, guests=3)
@@ -152,7 +152,7 @@ async def test_a_repeated_change_changes_nothing_and_says_so(running):
     assert await events(running) == ["reservation.created", "reservation.updated"]
 
 
-async def test_a_key_of_the_creation_or_of_another_reservation_is_no_replay(running):
+async def test_an_idempotency_key_of_another_call_or_reservation_is_not_a_replay(running):
     one = await book(running)
     other = await book(running, tableId=table_id("T2"), idempotencyKey="other")
     answers = [await change(running, made, guests=3, idempotencyKey="booking-1")
@@ -160,7 +160,7 @@ async def test_a_key_of_the_creation_or_of_another_reservation_is_no_replay(runn
     assert [(status, body["guests"]) for status, body, _ in answers] == [(200, 3), (200, 3)]
 
 
-async def test_twenty_equal_changes_at_once_are_one_change(running):
+async def test_twenty_equal_simultaneous_changes_are_applied_once(running):
     made = await book(running)
     answers = await asyncio.gather(*(change(running, made, slot="22:00") for _ in range(20)))
     assert {status for status, _, _ in answers} == {200}
@@ -173,7 +173,7 @@ async def test_twenty_equal_changes_at_once_are_one_change(running):
     [(None, None, ["confirmation", "changed"]), (None, False, ["confirmation"]),
      (False, None, []), (False, True, ["changed"])],
 )  # fmt: skip
-async def test_the_guest_gets_one_letter_about_a_change(running, first, notify, kinds):
+async def test_the_guest_gets_one_email_about_a_change(running, first, notify, kinds):
     made = await book(running, "/test", customer=MAILED, notifyCustomer=first)
     body = {} if notify is None else {"notifyCustomer": notify}
 
@@ -189,13 +189,13 @@ async def test_the_guest_gets_one_letter_about_a_change(running, first, notify, 
     assert sent == kinds
 
 
-async def test_a_change_that_does_not_concern_the_guest_sends_no_letter(running):
+async def test_a_change_that_does_not_concern_the_guest_sends_no_email(running):
     made = await book(running, "/test", customer=MAILED)
     _, changed, _ = await change(running, made, prefix="/test", notes="Window", externalRef="R-2")
     assert changed["notifications"]["email"] == "skipped"
 
 
-async def test_staff_may_change_the_evening_too_and_the_door_lists_the_party_there(running):
+async def test_staff_can_change_the_evening_and_the_door_lists_the_party_there(running):
     made = await book(running)
     found = await running.live.database.write(
         change_reservation, made["serviceReservationId"], {"date": date(2026, 11, 22)},
@@ -205,14 +205,14 @@ async def test_staff_may_change_the_evening_too_and_the_door_lists_the_party_the
     assert await events(running) == ["reservation.created", "reservation.updated"]
 
 
-async def test_a_change_in_the_slot_that_the_venue_no_longer_offers_keeps_its_time(running):
+async def test_a_change_without_a_slot_keeps_a_time_that_is_no_longer_offered(running):
     made = await book(running)
     await running.live.database.write(lambda tx: tx.execute("DELETE FROM slot"))
     status, changed, _ = await change(running, made, tableId=table_id("T2"), guests=3)
     assert (status, changed["table"]["id"], changed["slot"]) == (200, table_id("T2"), "19:30")
 
 
-async def test_only_endpoints_that_name_the_type_are_told(running):
+async def test_only_endpoints_that_subscribed_to_the_update_event_receive_it(running):
     for number, events_ in enumerate((None, ["reservation.updated"])):
         body = {"url": f"https://receiver.example/{number}", "events": events_}
         await running.call("POST", "/v1/webhooks", json=body)

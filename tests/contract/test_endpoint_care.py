@@ -1,4 +1,4 @@
-"""A partner looks after its own endpoints: change, new secret, health, attempts, replay in bulk."""
+"""A partner manages its own endpoints: change, new secret, health, attempts, bulk replay."""
 
 import hmac
 
@@ -37,7 +37,7 @@ def signed_by(request, secret: str) -> bool:
     return ["v1", digest] in parts
 
 
-async def test_a_rolled_secret_loses_nothing_while_it_is_exchanged(running, receiver):
+async def test_rolling_a_secret_loses_no_delivery(running, receiver):
     endpoint = await registered(running, "/test", url=receiver.url)
     await book(running, 1)
     await receiver.got(1)
@@ -61,7 +61,7 @@ async def book_next_day(running: Running) -> None:
     assert (await running.call("POST", "/test/v1/reservations", json=body))[0] == 201
 
 
-async def test_an_endpoint_that_is_moved_keeps_its_secret_and_what_waits(running, receiver):
+async def test_an_endpoint_with_a_changed_url_keeps_its_secret_and_its_queue(running, receiver):
     endpoint = await registered(running, "/test", url=NOBODY_HOME)
     await book(running, 1)
     while not (await care(running, "GET", endpoint))[1]["failingSince"]:
@@ -78,9 +78,7 @@ async def test_an_endpoint_that_is_moved_keeps_its_secret_and_what_waits(running
     assert signed_by(request, endpoint["secret"])
 
 
-async def test_a_deactivated_endpoint_can_be_activated_again_and_told_what_it_missed(
-    running, receiver
-):
+async def test_a_reactivated_endpoint_can_get_the_events_that_it_missed(running, receiver):
     endpoint = await registered(running, "/test", url=receiver.url)
     await care(running, "PATCH", endpoint, active=False)
     await book(running, 1)
@@ -90,7 +88,7 @@ async def test_a_deactivated_endpoint_can_be_activated_again_and_told_what_it_mi
     [request] = await receiver.got(1)
     assert request.reservation["table"]["id"] == table_id("T2")
     _, missed, _ = await running.call("GET", "/test/v1/events")
-    assert len(missed["items"]) == 2  # what it missed is in the list of events
+    assert len(missed["items"]) == 2  # the missed event is in the list of events
 
 
 @pytest.mark.parametrize(
@@ -103,7 +101,7 @@ async def test_a_deactivated_endpoint_can_be_activated_again_and_told_what_it_mi
         ({"enabled": True}, "VALIDATION_ERROR", "enabled"),
     ],
 )
-async def test_a_bad_change_of_an_endpoint_changes_nothing(running, body, code, field):
+async def test_an_invalid_change_of_an_endpoint_changes_nothing(running, body, code, field):
     endpoint = await registered(running, "/test", url=NOBODY_HOME)
     _, refusal, _ = await care(running, "PATCH", endpoint, **{"active": False, **body})
     assert (refusal["code"], refusal["field"]) == (code, field)
@@ -150,7 +148,7 @@ async def test_the_health_of_an_endpoint_says_since_when_it_fails(running, recei
     )  # fmt: skip
 
 
-async def test_a_replay_takes_states_and_a_time_together(running, receiver):
+async def test_a_replay_can_be_limited_by_states_and_time_together(running, receiver):
     endpoint = await registered(running, "/test", url=receiver.url)
     for number in (1, 2, 3):
         await book(running, number)
@@ -174,7 +172,7 @@ async def test_a_replay_takes_states_and_a_time_together(running, receiver):
              {"until": "now"}, {"state": ["dead"]},
              {"since": "2026-11-21T19:00:00Z", "until": "2026-11-21T18:00:00Z"}],
 )  # fmt: skip
-async def test_a_strange_selection_replays_nothing(running, body):
+async def test_a_replay_with_an_invalid_selection_is_refused(running, body):
     endpoint = await registered(running, "/test", url=NOBODY_HOME)
     status, refusal = await replay(running, endpoint, **body)
     assert (status, refusal["code"]) == (400, "VALIDATION_ERROR")

@@ -1,4 +1,4 @@
-"""`GET /v1/events`: what was announced, with a cursor that neither loses nor repeats."""
+"""`GET /v1/events`: the announced events, with a cursor that neither skips nor repeats any."""
 
 import asyncio
 from datetime import date
@@ -24,7 +24,7 @@ async def book(running: Running, **changes) -> str:
     return made["serviceReservationId"]
 
 
-async def test_events_come_in_their_order_with_the_present_state(running):
+async def test_events_are_listed_in_order_with_the_current_state_of_the_reservation(running):
     id_ = await book(running, externalRef="R-1")
     path = f"/v1/reservations/{id_}"
     await running.call("PATCH", path, json={"guests": 3, "idempotencyKey": "change"})
@@ -45,7 +45,7 @@ async def test_events_come_in_their_order_with_the_present_state(running):
     assert (other["createdByThisKey"], "externalRef" in other) == (False, False)
 
 
-async def test_the_next_call_goes_on_where_the_last_one_ended(running):
+async def test_the_next_call_continues_where_the_last_one_ended(running):
     assert await page(running) == {"items": [], "next": "0-"}
     for number in range(1, 6):
         await book(running, tableId=table_id(f"T{number}"), idempotencyKey=str(number))
@@ -57,14 +57,16 @@ async def test_the_next_call_goes_on_where_the_last_one_ended(running):
     assert found["next"] == following == (await page(running, "?after=now"))["next"]
 
 
-async def test_types_that_are_left_out_are_not_read_again(running):
+async def test_event_types_excluded_by_the_filter_are_skipped_by_the_cursor(running):
     await book(running)
     found = await page(running, "?types=reservation.cancelled,venue.updated")
     assert found["items"] == []
     assert found["next"] == (await page(running, "?after=now"))["next"]
 
 
-async def test_the_venues_changes_are_listed_and_sent_to_whom_names_them(running):
+async def test_changes_of_the_venue_are_listed_and_sent_to_endpoints_that_subscribed_to_them(
+    running,
+):
     body = {"url": "https://receiver.example/", "events": ["venue.updated"]}
     await running.call("POST", "/v1/webhooks", json=body)
     database = running.live.database
@@ -87,13 +89,13 @@ async def test_the_venues_changes_are_listed_and_sent_to_whom_names_them(running
      ("?types=reservation.moved", "types"),
      ("?limit=201", "limit"), ("?since=now", "since")],
 )  # fmt: skip
-async def test_a_strange_cursor_type_or_parameter_is_refused(running, query, field):
+async def test_an_invalid_cursor_type_or_parameter_is_refused(running, query, field):
     await book(running)
     status, body, _ = await running.call("GET", f"/v1/events{query}")
     assert (status, body["code"], body["field"]) == (400, "VALIDATION_ERROR", field)
 
 
-async def test_who_was_away_longer_than_events_are_kept_is_told_so(running):
+async def test_a_cursor_older_than_the_stored_events_is_refused_as_expired(running):
     await book(running)
     old = (await page(running))["next"]
     running.clock.advance(31 * DAY_MS / 1000)
@@ -113,7 +115,7 @@ async def test_who_was_away_longer_than_events_are_kept_is_told_so(running):
     assert len((await page(running, f"?after={current}"))["items"]) == 1
 
 
-async def test_ten_thousand_commits_at_once_lose_no_event_and_repeat_none(running):
+async def test_ten_thousand_simultaneous_commits_lose_and_repeat_no_event(running):
     database, id_ = running.live.database, await book(running)
     following = (await page(running, "?after=now"))["next"]
     seen: list[str] = []

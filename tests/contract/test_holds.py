@@ -1,4 +1,4 @@
-"""Holds (`/v1/holds`) and groups (`additionalTableIds`): several tables, all or none."""
+"""Holds (`/v1/holds`) and groups (`additionalTableIds`) of several tables."""
 
 import asyncio
 
@@ -31,7 +31,7 @@ def count(running: Running, table: str) -> int:
     return count_
 
 
-async def test_a_hold_blocks_as_a_partner_tells_nobody_and_becomes_a_reservation(running):
+async def test_a_hold_blocks_its_table_without_an_event_and_can_become_a_reservation(running):
     status, held, _ = await hold(running)
     assert (status, held["expiresAt"]) == (201, "2026-11-21T19:01:00.000Z")
     assert await blocked(running) == {T1: "partner"}
@@ -45,7 +45,7 @@ async def test_a_hold_blocks_as_a_partner_tells_nobody_and_becomes_a_reservation
     assert (await book(running, holdId=held["holdId"]))[0] == 200  # a replay needs no hold
 
 
-async def test_a_hold_is_over_at_its_second_even_if_nobody_has_cleared_it(running):
+async def test_a_hold_expires_on_time_even_if_it_has_not_been_deleted(running):
     _, held, _ = await hold(running)
     running.clock.advance(59.999)
     assert await blocked(running) == {T1: "partner"}
@@ -58,21 +58,21 @@ async def test_a_hold_is_over_at_its_second_even_if_nobody_has_cleared_it(runnin
     assert count(running, "hold") == 1
 
 
-async def test_what_is_over_is_cleared(running):
+async def test_expired_holds_are_deleted(running):
     await hold(running, tableIds=[T1, T2], guests=4)
     running.clock.advance(60)
     await running.live.database.write(release_expired)
     assert (count(running, "hold"), count(running, "open_hold")) == (0, 0)
 
 
-async def test_a_hold_outlives_no_clock_that_was_set_back(running):
+async def test_a_hold_does_not_last_longer_after_the_clock_was_set_back(running):
     await hold(running)
     running.clock.advance(-86_400)
     assert await blocked(running) == {}
     assert (await book(running))[0] == 201
 
 
-async def test_a_released_hold_frees_its_tables_and_only_its_key_may_release_it(running):
+async def test_a_released_hold_frees_its_tables_and_only_its_own_key_can_release_it(running):
     _, held, _ = await hold(running, tableIds=[T1, T2], guests=4)
     path = f"/v1/holds/{held['holdId']}"
     status, _, _ = await running.call("DELETE", path, key=await a_key(running.live))
@@ -85,7 +85,7 @@ async def test_a_released_hold_frees_its_tables_and_only_its_key_may_release_it(
 
 @pytest.mark.parametrize("wish", [{"tableId": T2}, {"slot": "22:00"}, {"date": "2026-11-22"},
                                   {"additionalTableIds": [T2], "guests": 4}])  # fmt: skip
-async def test_a_hold_of_another_place_is_refused_and_kept(running, wish):
+async def test_a_hold_for_another_table_or_time_is_refused_and_kept(running, wish):
     _, held, _ = await hold(running)
     status, refusal, _ = await book(running, holdId=held["holdId"], **wish)
     assert (status, refusal["code"], refusal["field"]) == (400, "VALIDATION_ERROR", "holdId")
@@ -106,7 +106,7 @@ async def test_a_hold_of_another_place_is_refused_and_kept(running, wish):
         ({"date": "2020-01-01"}, "INVALID_DATE", "date"),
     ],
 )
-async def test_a_bad_hold_is_refused(running, wish, code, field):
+async def test_an_invalid_hold_is_refused(running, wish, code, field):
     status, refusal, _ = await hold(running, **wish)
     assert (status, refusal["code"], refusal["field"]) == (400, code, field)
     assert count(running, "hold") == 0
@@ -120,13 +120,13 @@ async def test_a_bad_hold_is_refused(running, wish, code, field):
         (T2, 409, "TABLE_TAKEN"),
     ],
 )
-async def test_a_refused_hold_names_the_table_at_fault(running, second, status, code):
+async def test_a_refused_hold_names_the_occupied_table(running, second, status, code):
     await book(running, tableId=T2)
     answered, refusal, _ = await hold(running, tableIds=[T1, second], guests=4)
     assert (answered, refusal["code"], refusal["field"]) == (status, code, "tableIds[1]")
 
 
-async def test_a_key_has_twenty_open_holds_at_most_and_others_have_their_own(running):
+async def test_each_key_can_have_at_most_twenty_open_holds(running):
     days = [f"2026-12-{day:02d}" for day in range(1, 22)]
     answers = [await hold(running, date=day) for day in days]
     assert [status for status, _, _ in answers] == [201] * 20 + [409]
@@ -136,7 +136,7 @@ async def test_a_key_has_twenty_open_holds_at_most_and_others_have_their_own(run
     assert (await hold(running, date=days[-1]))[0] == 201
 
 
-async def test_a_group_has_one_code_and_all_of_its_tables(running):
+async def test_a_group_has_one_access_code_and_all_of_its_tables(running):
     _, made, _ = await book(running, additionalTableIds=[T2, T3], guests=12)
 
     assert set(await blocked(running)) == {T1, T2, T3}
@@ -150,7 +150,7 @@ async def test_a_group_has_one_code_and_all_of_its_tables(running):
 
 
 @pytest.mark.parametrize(("guests", "status"), [(3, 400), (4, 201), (8, 201), (9, 400)])
-async def test_the_capacities_of_a_group_are_added_up(running, guests, status):
+async def test_the_capacities_of_a_groups_tables_are_added_up(running, guests, status):
     answered, _, _ = await book(running, additionalTableIds=[T2], guests=guests)
     assert answered == status
 
@@ -167,14 +167,14 @@ async def test_the_capacities_of_a_group_are_added_up(running, guests, status):
         ([T3], 409, "TABLE_TAKEN", "additionalTableIds[0]"),
     ],
 )  # fmt: skip
-async def test_a_group_is_booked_whole_or_not_at_all(running, more, status, code, field):
+async def test_a_group_is_booked_completely_or_not_at_all(running, more, status, code, field):
     await book(running, tableId=T3, idempotencyKey="other")
     answered, refusal, _ = await book(running, additionalTableIds=more, guests=4)
     assert (answered, refusal["code"], refusal.get("field")) == (status, code, field)
     assert set(await blocked(running)) == {T3}
 
 
-async def test_a_group_changes_its_tables_one_by_one_and_back_to_one(running):
+async def test_a_group_can_change_single_tables_and_shrink_to_one(running):
     _, made, _ = await book(running, additionalTableIds=[T2], guests=4)
     path = f"/v1/reservations/{made['serviceReservationId']}"
     for number, (wish, tables) in enumerate((
@@ -190,7 +190,7 @@ async def test_a_group_changes_its_tables_one_by_one_and_back_to_one(running):
         assert set(await blocked(running, body["slot"])) == tables
 
 
-async def test_holds_bookings_and_changes_at_once_leave_one_holder(running):
+async def test_simultaneous_holds_bookings_and_changes_leave_one_holder_per_table(running):
     _, other, _ = await book(running, tableId=T2, idempotencyKey="other")
     path = f"/v1/reservations/{other['serviceReservationId']}"
     wishes = [

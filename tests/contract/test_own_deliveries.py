@@ -1,4 +1,4 @@
-"""A partner reads and repeats the deliveries to its own endpoints (interface, 2.10 and 4)."""
+"""A partner reads and replays the deliveries to its own endpoints (interface, 2.10 and 4)."""
 
 import pytest
 
@@ -42,7 +42,7 @@ async def queued(running: Running, endpoint: dict, count: int = 1) -> list[str]:
 
 
 async def bury(running: Running, *delivery_ids: str) -> None:
-    """Mark the deliveries dead, whose events happened one hour ago, two, and so on."""
+    """Mark the deliveries as dead, with events one hour ago, two hours ago, and so on."""
     for hours, id_ in enumerate(delivery_ids, 1):
         await Venue(running, "test").bury(id_, running.clock.now() - hours * HOUR_MS)
 
@@ -53,13 +53,13 @@ async def states(running: Running, endpoint: dict) -> dict[str, str]:
 
 
 async def settled(running: Running, endpoint: dict) -> None:
-    """Wait until no delivery is pending. Each look is a call, so the box works in between."""
+    """Wait until no delivery is pending. Each check is a call, during which the box works."""
     async with within("the end of all pending deliveries"):
         while "pending" in (await states(running, endpoint)).values():
             pass
 
 
-async def test_a_delivery_is_listed_with_its_reservation_and_what_became_of_it(running, receiver):
+async def test_a_delivery_is_listed_with_its_reservation_and_result(running, receiver):
     endpoint = await registered(running, "/test", url=receiver.url)
     _, booked, _ = await running.call("POST", "/test/v1/reservations", json=a_body())
     [request] = await receiver.got(1)
@@ -80,7 +80,7 @@ async def test_a_delivery_is_listed_with_its_reservation_and_what_became_of_it(r
     }]  # fmt: skip
 
 
-async def test_pages_follow_each_other_newest_first(running):
+async def test_the_pages_of_deliveries_follow_each_other_newest_first(running):
     endpoint = await registered(running, "/test", url=URL)
     ids = await queued(running, endpoint, PAGE + 1)
     await bury(running, ids[3])
@@ -99,7 +99,7 @@ async def test_pages_follow_each_other_newest_first(running):
     [({"state": "lost"}, 400, "VALIDATION_ERROR"), ({"page": "2"}, 400, "VALIDATION_ERROR"),
      ({"before": "nonsense"}, 404, "NOT_FOUND"), ({"before": UNKNOWN}, 404, "NOT_FOUND")],
 )  # fmt: skip
-async def test_a_bad_parameter_is_refused(running, query, status, code):
+async def test_an_invalid_parameter_is_refused(running, query, status, code):
     endpoint = await registered(running, "/test", url=URL)
     answered, body, _ = await listed(running, endpoint, **query)
     assert (answered, body["code"]) == (status, code)
@@ -119,7 +119,7 @@ async def test_another_keys_endpoint_is_not_found_and_a_successor_inherits_it(ru
     assert await replay(running, endpoint, successor) == (202, {"queued": 1})
 
 
-async def test_a_replay_queues_the_dead_deliveries_of_the_chosen_time(running):
+async def test_a_replay_queues_the_dead_deliveries_of_the_chosen_period(running):
     endpoint = await registered(running, "/test", url=URL)
     ids = await queued(running, endpoint, 3)
     await bury(running, *ids)
@@ -131,7 +131,7 @@ async def test_a_replay_queues_the_dead_deliveries_of_the_chosen_time(running):
     assert await replay(running, endpoint) == (202, {"queued": 0})
 
 
-async def test_one_delivery_of_the_endpoint_is_sent_again_with_its_id(running, receiver):
+async def test_a_single_delivery_of_an_endpoint_is_sent_again_with_its_id(running, receiver):
     endpoint = await registered(running, "/test", url=receiver.url)
     other = await registered(running, "/test", url=f"{receiver.url}other")
     [delivery_id] = await queued(running, endpoint)
@@ -152,7 +152,7 @@ async def test_one_delivery_of_the_endpoint_is_sent_again_with_its_id(running, r
      ({"deliveryID": UNKNOWN}, 400, "VALIDATION_ERROR"),
      ({"since": "2026-11-21T17:30:00Z", "x": None}, 400, "VALIDATION_ERROR")],
 )  # fmt: skip
-async def test_a_bad_member_is_refused_and_replays_nothing(running, body, status, code):
+async def test_an_invalid_member_is_refused_and_replays_nothing(running, body, status, code):
     endpoint = await registered(running, "/test", url=URL)
     [delivery_id] = await queued(running, endpoint)
     await bury(running, delivery_id)

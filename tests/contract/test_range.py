@@ -1,4 +1,4 @@
-"""`GET /v1/availability/range`, ETags, the headers of the rate, and `GET /v1/key`."""
+"""`GET /v1/availability/range`, ETags, the rate limit headers, and `GET /v1/key`."""
 
 import pytest
 
@@ -22,7 +22,7 @@ async def ask(running: Running, path: str, tag: str = "", key: str | None = None
         return response.status, await response.read(), response.headers
 
 
-async def test_each_evening_has_its_slots_and_in_each_the_free_tables(running):
+async def test_each_evening_has_its_slots_with_their_free_tables(running):
     for number, changes in enumerate((
         {}, {"tableId": T2, "slot": None}, {"tableId": T3, "date": "2026-11-22", "slot": "12:00"},
     )):  # fmt: skip
@@ -47,7 +47,7 @@ async def test_each_evening_has_its_slots_and_in_each_the_free_tables(running):
     }  # fmt: skip
 
 
-async def test_it_says_what_availability_says(running):
+async def test_the_range_agrees_with_the_availability_of_each_slot(running):
     await running.live.database.write(lambda tx: tx.execute(
         "UPDATE slot SET start = '00:30', \"end\" = '03:00' WHERE start = '19:30'"))  # fmt: skip
     await running.call("POST", "/v1/reservations", json=a_body(slot="22:00"))
@@ -59,12 +59,12 @@ async def test_it_says_what_availability_says(running):
 
 
 @pytest.mark.parametrize(("guests", "free"), [(1, 0), (2, 5), (4, 5), (5, 0)])
-async def test_only_tables_that_seat_the_party_are_free(running, guests, free):
+async def test_only_tables_that_seat_the_party_are_listed_as_free(running, guests, free):
     (day, _) = (await read(running, f"{RANGE}&guests={guests}"))["days"]
     assert len(day["slots"][0]["free"]) == free
 
 
-async def test_on_closed_and_past_evenings_and_in_ended_slots_nothing_is_free(running):
+async def test_on_closed_and_past_evenings_and_in_ended_slots_no_table_is_free(running):
     await running.live.database.write(lambda tx: tx.insert("closing_day", {
         "id": "c", "first_day": "2026-11-22", "last_day": "2026-11-22", "reason": ""}))  # fmt: skip
     running.clock.advance(3.5 * 3600)  # 22:30
@@ -91,12 +91,12 @@ async def test_on_closed_and_past_evenings_and_in_ended_slots_nothing_is_free(ru
         ("from=2026-11-21&to=2026-11-21&slot=19:30", "VALIDATION_ERROR", "slot"),
     ],
 )
-async def test_a_bad_range_is_refused(running, query, code, field):
+async def test_an_invalid_range_is_refused(running, query, code, field):
     status, refusal, _ = await running.call("GET", f"/v1/availability/range?{query}")
     assert (status, refusal["code"], refusal["field"]) == (400, code, field)
 
 
-async def test_sixty_two_evenings_are_allowed(running):
+async def test_a_range_may_have_sixty_two_evenings(running):
     found = await read(running, "/v1/availability/range?from=2026-11-21&to=2027-01-21")
     assert len(found["days"]) == 62
 
@@ -104,7 +104,7 @@ async def test_sixty_two_evenings_are_allowed(running):
 @pytest.mark.parametrize(
     "path", [RANGE, "/v1/venue", f"/v1/availability?date={TONIGHT}", "/v1/reservations"]
 )
-async def test_what_the_partner_has_already_is_not_sent_again(running, path):
+async def test_an_unchanged_answer_is_not_sent_again(running, path):
     _, _, headers = await ask(running, path)
     tag = headers["ETag"]
     status, body, headers = await ask(running, path, f'"other", {tag}')
@@ -122,7 +122,7 @@ class TestWithARate:
     def settings(self):
         return with_settings(api={"rate_limit_per_minute": 3, "unauthenticated_per_minute": 5})
 
-    async def test_every_answer_tells_the_rate_and_a_304_does_not_count(self, running):
+    async def test_every_answer_shows_the_rate_limit_and_a_304_is_not_counted(self, running):
         _, _, headers = await ask(running, RANGE)
         assert headers["RateLimit-Policy"] == '"key";q=3;w=60'
         assert headers["RateLimit"] == '"key";r=2;t=60'
@@ -141,19 +141,19 @@ class TestWithARate:
             (429, '"key";r=0;t=40', "60"),
         ]
 
-    async def test_without_a_valid_key_the_rate_is_that_of_the_address(self, running):
+    async def test_without_a_valid_key_the_rate_limit_is_that_of_the_address(self, running):
         _, _, headers = await ask(running, "/v1/venue", key="svc_live_" + "0" * 48)
         assert headers["RateLimit-Policy"] == '"address";q=5;w=60'
         assert headers["RateLimit"] == '"address";r=4;t=60'
 
-    async def test_deliveries_have_a_rate_of_their_own(self, running):
+    async def test_calls_about_deliveries_have_a_separate_rate_limit(self, running):
         for _ in range(3):
             await ask(running, "/v1/venue")
         status, _, headers = await ask(running, f"/v1/webhooks/{VENUE_ID}/deliveries")
         assert (status, headers["RateLimit"]) == (404, '"deliveries";r=2;t=60')
 
 
-async def test_a_key_of_any_scope_learns_what_it_is(running):
+async def test_a_key_of_any_scope_can_read_its_own_description(running):
     key = await a_key(running.test, ("venue:read",))
     found = running.test.database.peek(list_keys)[-1]
     status, body, _ = await running.call("GET", "/test/v1/key", key=key)
@@ -178,7 +178,9 @@ async def test_a_reservation_says_when_it_starts_and_ends(running, slot, starts,
     assert instants == (f"2026-11-{starts}:00.000Z", f"2026-11-{ends}:00.000Z")
 
 
-async def test_it_says_who_cancelled_and_only_to_its_own_key_what_became_of_the_email(running):
+async def test_a_reservation_says_who_cancelled_and_shows_the_email_result_only_to_its_own_key(
+    running,
+):
     customer = {"name": "Salma Idrissi", "email": "salma@example.com"}
     _, made, _ = await running.call("POST", "/test/v1/reservations", json=a_body(customer=customer))
     path = f"/test/v1/reservations/{made['serviceReservationId']}"

@@ -366,7 +366,7 @@ def words_of(booking):
     return {booking["serviceReservationId"], booking["accessCode"], token}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(90)
 @pytest.mark.network
 async def test_a_new_box_is_reached_from_outside_within_two_minutes_of_clicks(
     venue, authority, relay, box, resolver, partner, tmp_path

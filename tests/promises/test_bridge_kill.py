@@ -1,6 +1,6 @@
 """`kill -9` of bridge and box at random instants: no scan is lost or admitted twice.
 
-40 kills in `make soak`, else 8. BRIDGE_KILLS chooses otherwise. KILL_SEED repeats a run.
+40 kills in `make soak`, else 4. BRIDGE_KILLS chooses otherwise. KILL_SEED repeats a run.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from collections import Counter
 import aiohttp
 import pytest
 
-from tests.journeys.box_process import BoxProcess, found_box
+from tests.journeys.box_process import STOP_SECONDS, BoxProcess, found_box
 from tests.journeys.bridge_process import BridgeProcess, Scanner, Wire, book, select
 from tests.journeys.partner_side import calling
 from tests.journeys.test_bridge import pair
@@ -19,7 +19,7 @@ from tests.soak.scale import FULL, tell
 
 pytestmark = [pytest.mark.slow, pytest.mark.process]
 
-KILLS = int(os.environ.get("BRIDGE_KILLS", "40" if FULL else "8"))
+KILLS = int(os.environ.get("BRIDGE_KILLS", "40" if FULL else "4"))
 PARTIES = 150
 IMPATIENT_SECONDS = 6.0  # after this time the guest shows the pass again
 WAIT_SECONDS = 0.2  # while the bridge is not ready
@@ -79,7 +79,7 @@ async def test_no_scan_is_lost_and_no_party_is_let_in_twice_whoever_is_killed(tm
         await asyncio.to_thread(bridge.start)
         await bridge.is_told("the box decides", times=told + 1)
         assert await asyncio.to_thread(bridge.stop) == 0
-        assert await asyncio.to_thread(box.stop) < 10
+        assert await asyncio.to_thread(box.stop) < STOP_SECONDS
     finally:
         bridge.kill()
         box.kill()

@@ -17,7 +17,7 @@ from socket import SO_LINGER, SOL_SOCKET
 
 import pytest
 
-from tests.journeys.box_process import found_box
+from tests.journeys.box_process import STOP_SECONDS, found_box
 from tests.journeys.partner_side import calling
 from tests.ports import held_port
 from tests.promises.nursery import ForkedBox
@@ -136,7 +136,7 @@ def served(tmp_path):
         try:
             box.wait_until_ready()
             yield founded, box, {PLAIN: plain, SECURED: secured}
-            assert box.stop() < 10
+            assert box.stop() < STOP_SECONDS
         finally:
             box.kill()
 

@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from appliance.backup.catalogue import read_record
-from tests.journeys.box_process import PROGRAM, BoxProcess, clean_environ, found_box, venuebox
+from tests.journeys.box_process import (
+    PROGRAM,
+    STOP_SECONDS,
+    BoxProcess,
+    clean_environ,
+    found_box,
+    venuebox,
+)
 from tests.journeys.partner_side import calling
 from tests.promises.conftest import own_mounts
 
@@ -120,7 +127,7 @@ async def test_with_a_full_disk_guests_are_checked_in_and_bookings_wait(tmp_path
 
             await asyncio.to_thread(filler.free)
             await recovers(partner, body(TABLES - 1))
-        assert await asyncio.to_thread(box.stop) < 10
+        assert await asyncio.to_thread(box.stop) < STOP_SECONDS
 
 
 async def test_a_box_that_starts_on_a_full_disk_opens_with_its_reserve_for_the_door(

@@ -1,7 +1,7 @@
 """`kill -9` while emails leave: each arrives, and a kill repeats at most the one in flight.
 
 The gap between the mail server's "250" and the commit that records it cannot be closed. The mail
-server of the test kills the box before, in and after that gap. 50 kills in `make soak`, else 10;
+server of the test kills the box before, in and after that gap. 50 kills in `make soak`, else 4;
 LETTER_KILLS and LETTER_SEED override this.
 """
 
@@ -24,7 +24,7 @@ from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.process]
 
-KILLS = int(os.environ.get("LETTER_KILLS", "50" if FULL else "10"))
+KILLS = int(os.environ.get("LETTER_KILLS", "50" if FULL else "4"))
 SEED = int(os.environ.get("LETTER_SEED", "1"))
 FRESH = 3  # bookings in each round, while emails of earlier rounds wait
 LAST_FOR_A_KILL = 3  # maximum of emails in a round before the kill

@@ -18,12 +18,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from appliance.checks.check import CheckContext
+from appliance.checks.outgoing import mirror as check_mirror
 from appliance.clock import newest_zone_database
 from appliance.core.data_directory import DataDirectory
 from appliance.core.i18n import load_languages
 from appliance.core.settings import MirrorSettings
-from appliance.doctor.check import CheckContext
-from appliance.doctor.mirror import mirror as check_mirror
 from appliance.mirror import carrier, changes, server
 from appliance.mirror.carrier import Carrier, start_mirror
 from appliance.mirror.compare import compare

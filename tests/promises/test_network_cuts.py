@@ -1,6 +1,6 @@
 """The network fails under load and comes back, like an unplugged cable.
 
-60 cuts in `make soak`, else 6. NETWORK_SEED repeats a run.
+60 cuts in `make soak`, else 4. NETWORK_SEED repeats a run.
 `unshare -n python -m tests.promises.test_network_cuts FOLDER CUTS SEED` runs a box with its
 partners and receivers in a network namespace. It takes the only link down under load, for a
 moment or longer than the callers' timeouts, and up again, so that packets are lost or late. It
@@ -26,7 +26,7 @@ from tests.promises.world import faulty_world
 from tests.soak.scale import FULL, tell
 
 ROOT = Path(__file__).parents[2]
-CUTS = 60 if FULL else 6
+CUTS = 60 if FULL else 4
 SECONDS = 900.0 if FULL else 240.0
 UNDER_LOAD = (0.1, 0.6)  # seconds before a cut
 BRIEF, LONG = (0.05, 0.8), (2.0, 3.0)  # seconds that a cut lasts, alternating

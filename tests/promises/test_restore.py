@@ -40,6 +40,7 @@ from appliance.tls.certificates import (
 from tests.journeys.box_process import (
     ENVIRONMENTS,
     PROGRAM,
+    STOP_SECONDS,
     BoxProcess,
     clean_environ,
     found_box,
@@ -212,7 +213,7 @@ def test_a_damaged_box_is_not_served_and_the_latest_backup_takes_its_place(tmp_p
     [aside] = founded.data.glob("damaged-*")
     assert (aside / "live.db").read_bytes() == hurt
     with BoxProcess(founded.data, log=tmp_path / "again.log") as box:
-        assert box.stop() < 10
+        assert box.stop() < STOP_SECONDS
     [restored] = restored_at(founded.data)
     assert restored[:19].replace(":", "") == made_at
 

@@ -16,7 +16,7 @@ import apsw
 import pytest
 from aiohttp import web
 
-from tests.journeys.box_process import found_box
+from tests.journeys.box_process import STOP_SECONDS, found_box
 from tests.journeys.partner_side import Receiver, calling
 from tests.promises.checker import read_rows
 from tests.promises.leaping_time import FILES, MEMORY, LeapingTime
@@ -167,7 +167,7 @@ async def test_a_small_box_takes_up_no_more_after_many_days_than_after_the_first
                     await let_a_day_pass(time, box, door)
                     sizes.append(measure(box))
                     progress(f"{day + 1} of {DAYS}, {sizes[-1]}")
-            assert box.stop() < 10
+            assert box.stop() < STOP_SECONDS
 
     found = list(complain(sizes))
     print(sizes[0], sizes[-1], sep="\n")

@@ -1,6 +1,6 @@
 """An update that is killed at any moment leaves the old program or the new one, complete.
 
-50 kills in `make soak`, else 5. UPDATE_SEED repeats a run.
+50 kills in `make soak`, else 3. UPDATE_SEED repeats a run.
 `python -m tests.promises.test_update_kill RELEASE KEY PLACE DATA` runs one update, with the real
 backup; instead of restarting a service, it does nothing.
 """
@@ -25,7 +25,7 @@ from tests.soak.scale import FULL, tell
 from tests.unit.commands.conftest import VENUE
 from web.main import main
 
-KILLS = 50 if FULL else 5
+KILLS = 50 if FULL else 3
 ROOT = Path(__file__).parents[2]
 # As one file it copies itself slowly, as the built one does.
 SCRIPT = """#!/bin/sh

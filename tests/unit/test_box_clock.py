@@ -1,4 +1,4 @@
-"""What the box believes of the machine's clock, and its timer when the clock was set."""
+"""When the box trusts the machine's clock, and how its timer reacts to clock changes."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ def after(seconds):
     return parse_instant(EVENING) + seconds * 1000
 
 
-def test_a_clock_that_goes_on_is_the_machines(machine, clock):
+def test_a_normally_running_clock_is_used_unchanged(machine, clock):
     machine.advance(39 * 86_400)
 
     assert clock.now() == machine.now()
@@ -35,7 +35,9 @@ def test_a_clock_that_goes_on_is_the_machines(machine, clock):
 
 
 @pytest.mark.parametrize("instant", ["1970-01-01T00:00:20Z", "2026-11-21T18:59:58Z"])
-def test_an_earlier_clock_counts_on_from_the_newest_instant(machine, clock, instant):
+def test_if_the_clock_was_set_back_time_continues_from_the_newest_known_time(
+    machine, clock, instant
+):
     machine.set(instant)
     machine.advance(90)
 
@@ -43,7 +45,7 @@ def test_an_earlier_clock_counts_on_from_the_newest_instant(machine, clock, inst
     assert clock.is_believed()
 
 
-def test_after_a_start_in_1970_the_time_is_that_of_the_newest_stored_instant(machine):
+def test_a_box_that_starts_in_1970_uses_the_newest_stored_time(machine):
     machine.set("1970-01-01T00:00:20Z")
     clock = box_clock(machine)
 
@@ -53,27 +55,27 @@ def test_after_a_start_in_1970_the_time_is_that_of_the_newest_stored_instant(mac
     assert clock.now() == after(1)
 
 
-def test_a_small_step_back_is_the_machines_affair(machine, clock):
+def test_a_step_back_of_under_a_second_is_followed(machine, clock):
     machine.set("2026-11-21T18:59:59.200Z")
 
     assert clock.now() == machine.now()
 
 
-def test_by_a_clock_40_days_ahead_nothing_may_expire_however_long_it_runs(machine, clock):
+def test_nothing_may_expire_while_the_clock_is_40_days_ahead(machine, clock):
     machine.set("2036-11-21T19:00:00Z")
     for _ in range(60):
         assert clock.now() == machine.now()
         assert not clock.is_believed()
         machine.advance(86_400)
 
-    machine.set("2026-11-21T19:00:00Z")  # before the days that have passed since
+    machine.set("2026-11-21T19:00:00Z")  # earlier than the elapsed days allow
     assert clock.now() == after(60 * 86_400)
     assert clock.is_believed()
 
 
 @pytest.mark.parametrize("instant", ["2036-11-21T19:00:00Z", "2026-03-01T12:00:00Z"])
 @pytest.mark.parametrize("who", ["kernel", "person"])
-def test_what_the_kernel_or_a_person_calls_right_is_believed_in_both_directions(
+def test_a_clock_confirmed_by_ntp_or_a_person_is_trusted_even_if_it_jumped(
     machine, clock, instant, who
 ):
     machine.set(instant)
@@ -89,7 +91,7 @@ def test_what_the_kernel_or_a_person_calls_right_is_believed_in_both_directions(
 
 
 async def rings(machine, seconds, monkeypatch):
-    """Start an alarm that looks every 5 ms; return a function that tells whether it has rung."""
+    """Start an alarm that checks every 5 ms. Return a function that tells whether it fired."""
     monkeypatch.setattr("appliance.clock._LOOK_SECONDS", 0.005)
     rung = asyncio.Event()
     alarm = Alarm(machine, seconds, rung.set)
@@ -103,7 +105,7 @@ async def rings(machine, seconds, monkeypatch):
 
 
 @pytest.mark.parametrize("seconds", [599, 600])
-async def test_an_alarm_rings_when_the_time_has_passed(machine, monkeypatch, seconds):
+async def test_an_alarm_fires_when_its_time_has_come(machine, monkeypatch, seconds):
     has_rung = await rings(machine, 600, monkeypatch)
 
     machine.advance(seconds)
@@ -114,11 +116,11 @@ async def test_an_alarm_rings_when_the_time_has_passed(machine, monkeypatch, sec
 @pytest.mark.parametrize(
     ("instant", "does"), [("2026-11-21T19:09:59Z", False), ("2026-11-21T19:10:00Z", True)]
 )
-async def test_an_alarm_rings_soon_after_the_clock_was_set_past_its_time(
+async def test_an_alarm_fires_soon_after_the_clock_was_set_past_its_time(
     machine, monkeypatch, instant, does
 ):
     has_rung = await rings(machine, 600, monkeypatch)
 
-    machine.set(instant)  # as when it slept: the monotonic clock stood still
+    machine.set(instant)  # as after a sleep, in which the monotonic clock stopped
 
     assert await has_rung() == does

@@ -36,9 +36,7 @@ def mode(path):
 
 
 @pytest.mark.parametrize(("there", "becomes"), [("settings.toml", 0o700), ("a file", 0o755)])
-def test_a_directory_made_by_hand_is_closed_to_others_if_nothing_else_is_in_it(
-    tmp_path, there, becomes
-):
+def test_a_data_directory_created_by_hand_becomes_private_if_it_is_empty(tmp_path, there, becomes):
     tmp_path.chmod(0o755)
     (tmp_path / there).touch()
 
@@ -49,7 +47,7 @@ def test_a_directory_made_by_hand_is_closed_to_others_if_nothing_else_is_in_it(
 
 
 @pytest.mark.process
-def test_a_holder_that_is_killed_leaves_no_lock_behind(directory):
+def test_a_killed_process_leaves_no_lock_behind(directory):
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(directory.root)], stdout=subprocess.PIPE
     )
@@ -66,7 +64,7 @@ def test_a_holder_that_is_killed_leaves_no_lock_behind(directory):
         pass
 
 
-def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+def test_a_failed_write_leaves_the_old_file_and_no_temporary_file(tmp_path, monkeypatch):
     path = tmp_path / "file"
     atomic_write(path, b"old")
     monkeypatch.setattr(os, "fsync", lambda _handle: (_ for _ in ()).throw(OSError("disk")))
@@ -78,7 +76,9 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_the_directory_is_that_of_option_variable_installation_or_user(tmp_path, monkeypatch):
+def test_the_data_directory_comes_from_the_option_the_variable_or_the_default(
+    tmp_path, monkeypatch
+):
     environ = {"VENUEBOX_DATA": str(tmp_path / "variable")}
     monkeypatch.setattr(data_directory, "_INSTALLED", tmp_path / "installed")
 
@@ -89,7 +89,7 @@ def test_the_directory_is_that_of_option_variable_installation_or_user(tmp_path,
     assert choose_data_directory(str(tmp_path), environ).root == tmp_path
 
 
-def test_a_way_up_in_the_name_is_gone_for_a_unit_of_systemd_may_not_open_such_a_path(tmp_path):
+def test_two_dots_in_the_data_directory_are_resolved_because_systemd_rejects_them(tmp_path):
     (tmp_path / "far" / "below").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "far" / "below")
 
@@ -98,7 +98,7 @@ def test_a_way_up_in_the_name_is_gone_for_a_unit_of_systemd_may_not_open_such_a_
     assert choose_data_directory(f"{tmp_path}/link", {}).root == tmp_path / "link"
 
 
-def test_the_folders_above_a_private_one_are_private_too(tmp_path):
+def test_the_parents_of_a_private_folder_are_private_too(tmp_path):
     before = os.umask(0)
     try:
         make_folder(tmp_path / "a" / "b")
@@ -110,7 +110,7 @@ def test_the_folders_above_a_private_one_are_private_too(tmp_path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
 
 
-def test_parts_that_a_power_cut_left_are_swept_and_no_link_is_followed(directory, tmp_path):
+def test_files_left_by_a_power_cut_are_deleted_without_following_links(directory, tmp_path):
     part = ".a.4711-1407.part"
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

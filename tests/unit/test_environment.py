@@ -1,4 +1,4 @@
-"""Links for staff and terminals lead to the box itself, with https if the box serves it."""
+"""Links for staff and terminals lead to the box itself, over https if the box serves it."""
 
 import pytest
 
@@ -30,7 +30,9 @@ AT_HOME = "https://192.168.1.20:8443"
     ],
 )
 @pytest.mark.parametrize("prefix", ["", "/test"])
-def test_they_begin_with_the_house_address_and_with_https(app_url, address, server, found, prefix):
+def test_staff_links_use_the_https_address_of_the_box_on_the_lan(
+    app_url, address, server, found, prefix
+):
     links = Links(address, app_url, prefix)
 
     assert staff_base(links, ServerSettings(**server)) == found + prefix
@@ -38,7 +40,7 @@ def test_they_begin_with_the_house_address_and_with_https(app_url, address, serv
 
 
 @pytest.mark.parametrize("app_url", ["", PUBLIC])
-def test_a_venue_that_allows_tokens_in_the_open_pairs_there_and_has_passwords_travel_safely(
+def test_a_venue_that_allows_plain_http_pairs_over_it_but_signs_in_over_https(
     app_url,
 ):
     links, server = Links(ADDRESS, app_url), ServerSettings(allow_http=True)
@@ -48,19 +50,19 @@ def test_a_venue_that_allows_tokens_in_the_open_pairs_there_and_has_passwords_tr
     assert terminal_base(links, ServerSettings()) == AT_HOME
 
 
-def test_a_box_behind_a_tunnel_alone_pairs_at_its_public_address_whatever_it_allows():
+def test_a_box_reachable_only_through_a_tunnel_pairs_at_its_public_address():
     links = Links("http://127.0.0.1:8080", PUBLIC)
 
     assert terminal_base(links, ServerSettings(host="127.0.0.1", allow_http=True)) == PUBLIC
 
 
-def test_a_link_from_outside_is_told_where_it_is_another_one():
+def test_a_public_link_is_given_only_if_it_differs_from_the_local_one():
     assert public_base(Links(ADDRESS, PUBLIC), ServerSettings()) == PUBLIC
     assert public_base(Links(ADDRESS, PUBLIC), ServerSettings(tls_port=0)) == ""
     assert public_base(Links(ADDRESS), ServerSettings()) == ""
 
 
-def test_where_a_device_comes_to_trust_the_box_is_told_with_links_that_need_it():
+def test_the_trust_page_is_given_only_with_links_to_the_boxs_own_https_address():
     assert trust_page(Links(ADDRESS, PUBLIC, "/test"), AT_HOME) == f"{ADDRESS}/trust"
     assert trust_page(Links(ADDRESS, PUBLIC), PUBLIC) == ""
     assert trust_page(Links(ADDRESS), ADDRESS) == ""

@@ -1,4 +1,4 @@
-"""The log files: JSON lines of our own packages, limited in size."""
+"""The log files contain JSON lines of our own packages and have a limited size."""
 
 import json
 import logging
@@ -31,7 +31,7 @@ def lines(folder):
     return [json.loads(line) for line in (folder / "log/venuebox.jsonl").read_text().splitlines()]
 
 
-def test_a_message_is_a_line_of_json(tmp_path):
+def test_a_log_message_is_one_line_of_json(tmp_path):
     logging.getLogger("appliance.upkeep").warning("upkeep waits %s", "a minute")
 
     [line] = lines(tmp_path)
@@ -40,7 +40,7 @@ def test_a_message_is_a_line_of_json(tmp_path):
                     "message": "upkeep waits a minute"}  # fmt: skip
 
 
-def test_an_accident_tells_its_place_and_not_what_was_in_its_hands(tmp_path):
+def test_a_logged_exception_shows_its_place_but_not_its_data(tmp_path):
     guest = "Salma " + "Idrissi " + "+2126" + "00000001"
     try:
         int(guest)
@@ -54,14 +54,14 @@ def test_an_accident_tells_its_place_and_not_what_was_in_its_hands(tmp_path):
     assert "212600000001" not in text
 
 
-def test_what_libraries_say_of_each_request_is_left_out(tmp_path):
+def test_request_messages_of_libraries_are_not_logged(tmp_path):
     logging.getLogger("aiohttp.access").info("GET /access/secret")
     logging.getLogger("appliance").info("the clock is confirmed")
 
     assert [line["message"] for line in lines(tmp_path)] == ["the clock is confirmed"]
 
 
-def test_the_files_stay_within_their_size(tmp_path):
+def test_the_log_files_stay_within_their_size_limit(tmp_path):
     for number in range(500):
         logging.getLogger("appliance").warning("message %d", number)
 
@@ -79,13 +79,13 @@ def test_the_files_stay_within_their_size(tmp_path):
         (False, logging.ERROR, ["ERROR web: a", "b"]),
     ],
 )
-def test_the_journal_gets_the_priority_of_each_line(has_priority, level, expected):
+def test_each_line_in_the_journal_has_its_priority(has_priority, level, expected):
     record = logging.LogRecord("web", level, "", 0, "a\nb", None, None)
 
     assert ConsoleLines(has_priority=has_priority).format(record).split("\n") == expected
 
 
-def test_a_sentence_has_a_priority_only_where_the_journal_reads_it(capfd):
+def test_a_console_message_has_a_priority_only_if_the_journal_reads_it(capfd):
     found = os.fstat(sys.stderr.fileno())
     for inode in (found.st_ino, found.st_ino + 1):
         print_error("broken", {"JOURNAL_STREAM": f"{found.st_dev}:{inode}"})

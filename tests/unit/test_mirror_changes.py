@@ -1,4 +1,4 @@
-"""What a box notes for its mirror, without a server."""
+"""The changes that a box records for its mirror, tested without a server."""
 
 import pytest
 
@@ -46,7 +46,7 @@ async def noting(box):
         if column.source == f'"{column.name}"'
     ],
 )
-async def test_every_column_of_the_mirror_is_one_of_the_box_and_its_changes_are_noted(
+async def test_every_mirrored_column_exists_in_the_box_and_its_changes_are_recorded(
     noting, table, column
 ):
     await execute(noting, "DELETE FROM mirror_change")
@@ -57,7 +57,7 @@ async def test_every_column_of_the_mirror_is_one_of_the_box_and_its_changes_are_
     assert {kind for (kind,) in read(noting, "SELECT kind FROM mirror_change")} == {table}
 
 
-async def test_a_change_that_the_mirror_does_not_have_is_not_noted(noting):
+async def test_changes_to_columns_outside_the_mirror_are_not_recorded(noting):
     await execute(noting, "DELETE FROM mirror_change")
 
     await execute(noting, "UPDATE api_key SET last_used_at = 5")
@@ -66,7 +66,7 @@ async def test_a_change_that_the_mirror_does_not_have_is_not_noted(noting):
     assert read(noting, "SELECT * FROM mirror_change") == []
 
 
-async def test_every_table_can_be_read_with_and_without_contacts(noting):
+async def test_every_mirrored_table_can_be_read_with_and_without_contacts(noting):
     for contacts in (True, False):
         seen = []
         await noting.live.database.write(changes.copy_anew)
@@ -76,7 +76,7 @@ async def test_every_table_can_be_read_with_and_without_contacts(noting):
         assert seen == [(name, contacts and name == "reservation") for name in BY_NAME]
 
 
-async def test_a_seq_is_never_given_twice_though_what_was_carried_is_deleted(noting):
+async def test_a_sequence_number_is_never_reused_after_copied_changes_were_deleted(noting):
     database, given = noting.live.database, []
     for _ in range(3):
         while batch := await database.read(changes.find_batch, 500, contacts=False):
@@ -95,7 +95,7 @@ async def test_a_seq_is_never_given_twice_though_what_was_carried_is_deleted(not
         URL + "#x",
     ],
 )  # fmt: skip
-def test_an_address_that_is_none_or_would_not_be_verified_is_refused_without_its_password(url):
+def test_an_invalid_or_unverified_mirror_url_is_refused_without_showing_its_password(url):
     with pytest.raises(Exception, match=r"mirror\.url") as refused:
         parse_settings(f'[mirror]\nurl = "{url}"', {})
 
@@ -114,6 +114,6 @@ def test_an_address_that_is_none_or_would_not_be_verified_is_refused_without_its
         ("postgresql:///venues?host=/run/postgresql", "/run/postgresql"),
     ],
 )
-def test_an_address_is_shown_without_user_and_password(url, name):
+def test_the_mirror_url_is_displayed_without_user_and_password(url, name):
     assert parse_settings(f'[mirror]\nurl = "{url}"', {}).mirror.url == url
     assert server_name(url) == name

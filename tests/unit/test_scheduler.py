@@ -11,7 +11,7 @@ from tests.waiting import until
 
 
 class Work:
-    """A job that is due when the test sets it, and then again a day later."""
+    """A job that is due when the test says so, and again a day after it ran."""
 
     def __init__(self, box):
         self.clock, self.due, self.runs, self.trouble = box.clock, None, 0, None
@@ -62,7 +62,7 @@ async def fire(scheduler, clock, timer):
     await scheduler.settle()
 
 
-async def test_nothing_due_sets_no_timer_and_what_is_due_runs_on_time(
+async def test_the_timer_is_set_only_if_a_job_is_due_and_the_job_runs_on_time(
     scheduler, timer, work, clock
 ):
     await started(scheduler, work)
@@ -77,7 +77,7 @@ async def test_nothing_due_sets_no_timer_and_what_is_due_runs_on_time(
     assert (work.runs, timer.seconds) == (1, 86_400)
 
 
-async def test_a_thousand_commits_are_one_look_a_second_later(scheduler, timer, work, box):
+async def test_a_thousand_commits_cause_one_check_a_second_later(scheduler, timer, work, box):
     await started(scheduler, work)
     for _ in range(1000):
         box.live.database.look_for_changes()
@@ -91,7 +91,7 @@ async def test_a_thousand_commits_are_one_look_a_second_later(scheduler, timer, 
 @pytest.mark.parametrize(
     "trouble", [Unavailable(), OperatorError("no room"), OSError(5, "disk"), KeyError()]
 )
-async def test_a_job_that_fails_waits_twice_as_long_each_time_and_an_hour_at_most(
+async def test_a_failing_job_waits_twice_as_long_each_time_up_to_an_hour(
     scheduler, timer, work, clock, trouble
 ):
     work.due_in(0)
@@ -113,7 +113,9 @@ async def test_a_job_that_fails_waits_twice_as_long_each_time_and_an_hour_at_mos
     assert timer.seconds == 2
 
 
-async def test_a_job_that_is_still_due_when_it_ends_does_not_spin(scheduler, timer, work):
+async def test_a_job_that_is_still_due_after_it_ran_does_not_run_in_a_tight_loop(
+    scheduler, timer, work
+):
     work.due_in(0)
     work.due_in = lambda _: None
     await started(scheduler, work)
@@ -121,7 +123,7 @@ async def test_a_job_that_is_still_due_when_it_ends_does_not_spin(scheduler, tim
     assert (work.runs, timer.seconds) == (1, 2)
 
 
-async def test_a_job_that_needs_the_clock_waits_until_the_clock_is_believed(
+async def test_a_job_that_needs_the_clock_waits_until_the_clock_is_trusted(
     scheduler, timer, work, clock
 ):
     clock.synchronised = False
@@ -138,7 +140,7 @@ async def test_a_job_that_needs_the_clock_waits_until_the_clock_is_believed(
     assert work.runs == 1
 
 
-async def test_one_that_hangs_or_cannot_be_asked_is_in_no_others_way(
+async def test_a_job_that_hangs_or_raises_does_not_stop_the_others(
     scheduler, timer, work, box, clock
 ):
     hanging, broken = Work(box), Work(box)
@@ -155,7 +157,7 @@ async def test_one_that_hangs_or_cannot_be_asked_is_in_no_others_way(
     assert hanging.runs == 1
 
 
-async def test_reading_the_other_jobs_due_times_does_not_make_a_job_late(
+async def test_a_slow_due_time_of_another_job_does_not_delay_a_job(
     scheduler, timer, work, box, clock
 ):
     slow = Work(box)
@@ -166,7 +168,9 @@ async def test_reading_the_other_jobs_due_times_does_not_make_a_job_late(
     assert timer.seconds == 2
 
 
-async def test_a_change_while_a_job_runs_lets_it_run_again_at_once(scheduler, timer, work, clock):
+async def test_a_change_during_a_run_makes_the_job_run_again_immediately(
+    scheduler, timer, work, clock
+):
     work.due_in(0)
     work.gate.clear()
     scheduler.start(work.job)
@@ -177,7 +181,7 @@ async def test_a_change_while_a_job_runs_lets_it_run_again_at_once(scheduler, ti
     await until(lambda: work.runs == 2)
 
 
-async def test_closing_cancels_what_runs_and_sets_no_timer(scheduler, timer, work):
+async def test_closing_cancels_running_jobs_and_sets_no_timer(scheduler, timer, work):
     work.due_in(0)
     work.gate.clear()
     scheduler.start(work.job)

@@ -42,13 +42,13 @@ def read(tmp_path: Path, text: str, **environ: str) -> Settings:
         ("VENUEBOX_MAIL_PASSWORD", " spaces are kept ", "mail", "password", " spaces are kept "),
     ],
 )  # fmt: skip
-def test_a_variable_goes_before_the_file(tmp_path, variable, text, section, name, value):
+def test_an_environment_variable_overrides_the_file(tmp_path, variable, text, section, name, value):
     file = '[server]\nport = 1\napp_url = "https://other.example"\n[webhooks]\nallow_http = false\n'
 
     assert getattr(getattr(read(tmp_path, file, **{variable: text}), section), name) == value
 
 
-def test_every_setting_can_be_given_as_a_variable():
+def test_every_setting_can_be_given_as_an_environment_variable():
     for name, variable, default in describe_settings():
         texts = {bool: "true", int: "17", str: "none", tuple: "10.0.0.1"}
         special = {"server.app_url": "https://x.example", "server.metrics_token": "t" * 16,
@@ -68,7 +68,7 @@ def test_every_setting_can_be_given_as_a_variable():
         assert type(found) is type(default), name
 
 
-def test_every_setting_is_described_once_with_its_default():
+def test_every_setting_is_documented_once_with_its_default():
     described = {name: default for name, _, default in describe_settings()}
 
     assert described == {
@@ -119,9 +119,7 @@ BAD = {
 @pytest.mark.parametrize(
     ("name", "value"), [(n, value) for n, values in BAD.items() for value in values]
 )
-def test_a_value_that_is_not_allowed_is_refused_in_one_sentence_that_names_its_setting(
-    tmp_path, name, value
-):
+def test_an_invalid_value_is_refused_in_one_sentence_that_names_the_setting(tmp_path, name, value):
     section, _, setting = name.partition(".")
 
     with pytest.raises(OperatorError, match=rf"^{name} is ") as trouble:
@@ -136,7 +134,7 @@ def test_a_value_that_is_not_allowed_is_refused_in_one_sentence_that_names_its_s
     ["", "sftp://box@nas.example/backups", "sftp://box@[fd00::1]:2222/a?hostkey=SHA256:abc/",
      "s3://bucket", "s3://bucket/a/b?endpoint=https://s3.example:9000&region=fr-par"],
 )  # fmt: skip
-def test_a_target_for_copies_of_backups_is_a_folder_by_sftp_or_a_bucket(tmp_path, target):
+def test_a_backup_copy_target_is_an_sftp_folder_or_a_bucket(tmp_path, target):
     text = f"[backup]\ntarget = {json.dumps(target)}"
 
     assert read(tmp_path, text).backup.target == target
@@ -148,7 +146,7 @@ def test_a_target_for_copies_of_backups_is_a_folder_by_sftp_or_a_bucket(tmp_path
      ("server = 1", "server"), ("[server", "settings.toml"),
      ("[server]\n[server]", "section already")],
 )  # fmt: skip
-def test_what_is_no_setting_is_named(tmp_path, text, named):
+def test_an_unknown_setting_is_named(tmp_path, text, named):
     with pytest.raises(OperatorError, match=re.escape(named)):
         read(tmp_path, text)
 
@@ -164,12 +162,12 @@ def test_what_is_no_setting_is_named(tmp_path, text, named):
      ("VENUEBOX_WEBHOOK_ALLOW_HTTP", "true", "VENUEBOX_WEBHOOK_ALLOW_HTTP"),
      ("VENUEBOX_MAILS_HOST", "m.example", "VENUEBOX_MAILS_HOST")],
 )  # fmt: skip
-def test_a_bad_variable_is_named(variable: str, text: str, word: str):
+def test_an_invalid_environment_variable_is_named(variable: str, text: str, word: str):
     with pytest.raises(OperatorError, match=word):
         read_settings(ABSENT, {variable: text})
 
 
-def test_variables_of_others_and_the_one_of_the_data_directory_are_let_be():
+def test_unrelated_variables_and_the_data_directory_variable_are_ignored():
     environ = {"VENUEBOX_DATA": "box", "SERVER_PORT": "x", "VENUEBOXER": "y"}
     of_a_cluster = {"VENUEBOX_SERVICE_HOST": "10.0.0.9", "VENUEBOX_PORT": "tcp://10.0.0.9:80"}
 
@@ -178,7 +176,7 @@ def test_variables_of_others_and_the_one_of_the_data_directory_are_let_be():
 
 @settings(max_examples=30)
 @given(st.sampled_from([row[1] for row in describe_settings()]), st.text())
-def test_whatever_a_variable_says_the_answer_is_settings_or_a_sentence(variable: str, text: str):
+def test_any_value_of_a_variable_gives_settings_or_an_error_sentence(variable: str, text: str):
     try:
         outcome = read_settings(ABSENT, {variable: text})
     except OperatorError as trouble:
@@ -192,13 +190,13 @@ def test_a_mail_server_without_a_sender_is_refused_in_one_sentence():
         read_settings(ABSENT, {"VENUEBOX_MAIL_HOST": "mail.example"})
 
 
-def test_the_example_changes_nothing_and_says_what_each_setting_means():
+def test_the_example_settings_change_nothing_and_explain_each_setting():
     assert parse_settings(settings_example(), {}) == Settings()
     for name, *_ in describe_settings():
         assert re.search(rf"^# \w.*\n#{name.split('.')[1]} = ", settings_example(), re.MULTILINE)
 
 
-def test_the_example_with_every_line_switched_on_says_the_defaults(tmp_path):
+def test_the_commented_example_settings_are_the_defaults(tmp_path):
     named = {name.split(".")[1] for name, *_ in describe_settings()}
     lines = [
         line[1:] if line.startswith("#") and line[1:].split(" =")[0] in named else line
@@ -215,7 +213,7 @@ def test_the_example_with_every_line_switched_on_says_the_defaults(tmp_path):
 READERS = '[[readers]]\nterminal = "Front door"\nkind = "tcp"\nport = 4001\n'
 
 
-def test_the_portals_settings_hold_unless_the_file_or_a_variable_sets_them(tmp_path):
+def test_settings_from_the_portal_apply_unless_the_file_or_a_variable_sets_them(tmp_path):
     file = tmp_path / "settings.toml"
     file.write_text('[mail]\nhost = "by.hand"\nsender = "a@b.example"\n', "utf-8")
     (tmp_path / "secrets").mkdir()
@@ -236,7 +234,7 @@ def test_the_portals_settings_hold_unless_the_file_or_a_variable_sets_them(tmp_p
     [{"mail.port": 0}, {"server.app_url": "nonsense"}, {"mail.host": "no.sender"},
      {"server.names": "a"}],
 )  # fmt: skip
-def test_a_setting_that_is_not_allowed_is_not_stored(tmp_path, changes):
+def test_an_invalid_setting_is_not_stored(tmp_path, changes):
     (tmp_path / "secrets").mkdir()
     with pytest.raises(OperatorError):
         save_settings(tmp_path / "settings.toml", changes, {})
@@ -247,7 +245,7 @@ SERIAL = {"kind": "serial", "device": "/dev/ttyACM0", "terminal": "Porte 1"}
 TCP = {"kind": "tcp", "port": 7070, "terminal": "Porte 1"}
 
 
-def test_the_readers_of_the_file_are_among_the_settings(tmp_path):
+def test_the_readers_in_the_file_are_part_of_the_settings(tmp_path):
     file = tmp_path / "settings.toml"
     file.write_text(
         r"""
@@ -272,7 +270,7 @@ def test_the_readers_of_the_file_are_among_the_settings(tmp_path):
     assert (tcp.place, tcp.environment) == ("127.0.0.1:7070", "test")
 
 
-def test_the_example_of_the_settings_file_is_a_good_reader():
+def test_the_reader_in_the_example_settings_is_valid():
     text = settings_example().partition("# [[readers]]")[2]
     lines = [line.removeprefix("# ") for line in text.splitlines()]
 
@@ -281,7 +279,7 @@ def test_the_example_of_the_settings_file_is_a_good_reader():
     assert reader.answer["green"] == (b"\xa0\x01\x01\xa2", b"\xa0\x01\x00\xa1")
 
 
-def test_a_bridge_is_the_terminal_of_all_its_readers():
+def test_readers_of_a_bridge_have_no_terminal_of_their_own():
     [reader] = parse_readers([{"kind": "tcp", "port": 7070}], on_a_bridge=True)
 
     assert reader.terminal == ""
@@ -315,7 +313,7 @@ def test_a_bridge_is_the_terminal_of_all_its_readers():
         ([TCP | {"answer": {"blue": "x"}}], "readers[1].answer.blue"),
     ],
 )  # fmt: skip
-def test_a_mistake_in_a_reader_is_one_sentence_that_names_it(readers, named):
+def test_an_error_in_a_reader_is_one_sentence_that_names_it(readers, named):
     with pytest.raises(OperatorError, match=re.escape(named)) as trouble:
         parse_readers(readers)
 

@@ -26,14 +26,14 @@ def is_read_by_nobody(token: str, *keyrings: Keyring) -> bool:
 
 
 @given(IDS, st.integers(0, 43), st.sampled_from(URL_SAFE))
-def test_a_token_with_one_other_character_opens_nothing(id_: str, at: int, letter: str):
+def test_a_token_with_one_changed_character_is_rejected(id_: str, at: int, letter: str):
     for token in (LIVE.access_token(id_, 0), LIVE.claim_token(id_, 0)):
         mutated = token[:at] + letter + token[at + 1 :]
         assert mutated == token or is_read_by_nobody(mutated, LIVE, TEST)
 
 
 @given(IDS, IDS)
-def test_the_mac_of_one_reservation_does_not_open_another(one: str, other: str):
+def test_a_token_is_valid_for_only_one_reservation(one: str, other: str):
     mine = base64.urlsafe_b64decode(LIVE.access_token(one, 0))
     forged = base64.urlsafe_b64encode(UUID(other).bytes + mine[16:]).decode()
 
@@ -41,7 +41,7 @@ def test_the_mac_of_one_reservation_does_not_open_another(one: str, other: str):
 
 
 @given(IDS, st.integers(0, 255))
-def test_the_next_link_of_a_reservation_cannot_be_made_from_the_last(id_: str, generation: int):
+def test_the_next_link_of_a_reservation_cannot_be_derived_from_the_last(id_: str, generation: int):
     token = LIVE.access_token(id_, generation)
     raw = bytearray(base64.urlsafe_b64decode(token))
     raw[16] = (generation + 1) % 256
@@ -51,13 +51,13 @@ def test_the_next_link_of_a_reservation_cannot_be_made_from_the_last(id_: str, g
 
 
 @given(IDS)
-def test_a_token_opens_nothing_for_another_purpose(id_: str):
+def test_a_token_is_rejected_for_another_purpose(id_: str):
     assert LIVE.read_claim_token(LIVE.access_token(id_, 0)) is None
     assert LIVE.read_access_token(LIVE.claim_token(id_, 0)) is None
 
 
 @given(IDS)
-def test_a_token_opens_nothing_in_the_other_environment(id_: str):
+def test_a_token_is_rejected_in_the_other_environment(id_: str):
     assert is_read_by_nobody(LIVE.access_token(id_, 0), TEST)
     assert is_read_by_nobody(TEST.access_token(id_, 0), LIVE)
     assert is_read_by_nobody(LIVE.claim_token(id_, 0), TEST)
@@ -66,7 +66,7 @@ def test_a_token_opens_nothing_in_the_other_environment(id_: str):
 
 @given(IDS, MASTERS.filter(lambda master: master != MASTER))
 @example("00000000-0000-4000-8000-000000000000", bytes([1, *range(1, 32)]))  # one bit away
-def test_a_token_opens_nothing_on_a_box_with_another_master_key(id_: str, master: bytes):
+def test_a_token_is_rejected_by_a_box_with_another_master_key(id_: str, master: bytes):
     other = Keyring(master, "live")
 
     assert is_read_by_nobody(LIVE.access_token(id_, 0), other)
@@ -78,12 +78,12 @@ def test_a_token_opens_nothing_on_a_box_with_another_master_key(id_: str, master
 @example("é" * 44)
 @example("A" * 44)
 @example("\x00" * 44)
-def test_no_text_whatever_opens_anything_and_none_raises(text: str):
+def test_no_arbitrary_text_is_a_valid_token_or_raises(text: str):
     assert is_read_by_nobody(text, LIVE, TEST)
 
 
 @given(st.binary(max_size=200), st.binary(min_size=12, max_size=12))
-def test_a_wrapped_secret_comes_back_and_does_not_show(secret: bytes, nonce: bytes):
+def test_an_encrypted_secret_can_be_decrypted_and_is_not_visible(secret: bytes, nonce: bytes):
     wrapped = LIVE.wrap(secret, nonce)
 
     assert LIVE.unwrap(wrapped) == secret
@@ -91,7 +91,7 @@ def test_a_wrapped_secret_comes_back_and_does_not_show(secret: bytes, nonce: byt
 
 
 @given(st.binary(max_size=50), st.integers(0))
-def test_a_wrapped_secret_that_was_touched_is_refused(secret: bytes, bit: int):
+def test_a_modified_encrypted_secret_is_refused(secret: bytes, bit: int):
     wrapped = bytearray(LIVE.wrap(secret, b"n" * 12))
     bit %= len(wrapped) * 8
     wrapped[bit // 8] ^= 1 << bit % 8
@@ -101,13 +101,13 @@ def test_a_wrapped_secret_that_was_touched_is_refused(secret: bytes, bit: int):
 
 
 @pytest.mark.parametrize("other", [TEST, Keyring(bytes(32), "live")])
-def test_a_secret_is_unwrapped_by_its_own_box_and_environment_alone(other: Keyring):
+def test_a_secret_can_be_decrypted_only_in_its_own_box_and_environment(other: Keyring):
     with pytest.raises(ValueError, match="different master key, or damaged"):
         other.unwrap(LIVE.wrap(b"whsec_x", b"n" * 12))
 
 
 @given(st.binary(min_size=10, max_size=10), st.integers(0, 2**48 - 1))
-def test_an_id_is_a_uuid_of_version_7_that_begins_with_its_time(random: bytes, now: int):
+def test_an_id_is_a_uuid_of_version_7_that_starts_with_its_time(random: bytes, now: int):
     found = Tokens(lambda _n: random).new_id(now)
 
     assert str(UUID(found)) == found
@@ -116,8 +116,8 @@ def test_an_id_is_a_uuid_of_version_7_that_begins_with_its_time(random: bytes, n
 
 
 @given(st.binary(min_size=1, max_size=64))
-def test_an_access_code_has_four_characters_that_cannot_be_confused(seed: bytes):
-    assume(any(byte < 248 for byte in seed))  # other bytes never yield a character
+def test_an_access_code_has_four_easily_distinguished_characters(seed: bytes):
+    assume(any(byte < 248 for byte in seed))  # other bytes are skipped
     drawn = cycle(seed)
     tokens = Tokens(lambda n: bytes(islice(drawn, n)))
 
@@ -127,7 +127,7 @@ def test_an_access_code_has_four_characters_that_cannot_be_confused(seed: bytes)
     assert not set(code[4:]) & set("01IO")
 
 
-def test_every_letter_of_a_code_is_as_likely_as_any_other():
+def test_every_character_of_an_access_code_is_equally_likely():
     letters = [Tokens(lambda n, b=b: bytes([b]) * n).new_access_code()[4] for b in range(248)]
 
     assert {letters.count(letter) for letter in ACCESS_CODE_ALPHABET} == {8}
@@ -142,14 +142,14 @@ def test_every_letter_of_a_code_is_as_likely_as_any_other():
      (lambda tokens: tokens.new_link_secret(), r"[A-Za-z0-9_-]{43}"),
      (lambda tokens: tokens.new_pairing_code(), r"[0-9]{8}")],
 )  # fmt: skip
-def test_keys_and_secrets_have_their_documented_forms_and_do_not_repeat(make, form: str):
+def test_keys_and_secrets_have_their_documented_forms_and_are_unique(make, form: str):
     made = [make(Tokens()) for _ in range(20)]
 
     assert all(re.fullmatch(form, one) for one in made)
     assert len(set(made)) == 20
 
 
-def test_what_is_stored_of_a_token_is_its_sha_256():
+def test_only_the_sha_256_of_a_token_is_stored():
     assert hash_token("abc").hex() == (
         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     )

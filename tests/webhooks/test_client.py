@@ -30,7 +30,7 @@ def scripted(*pieces, then=None, pause=0.0):
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 206, 226, 299])
-async def test_any_2xx_is_delivered(client, receiver, status):
+async def test_any_2xx_status_counts_as_delivered(client, receiver, status):
     receiver.answers = [an_answer(status)]
 
     outcome = await client.post(REQUEST)
@@ -43,7 +43,7 @@ async def test_any_2xx_is_delivered(client, receiver, status):
 @pytest.mark.parametrize(
     "status", [300, 301, 302, 303, 304, 307, 308, 400, 401, 404, 410, 413, 429, 500, 502, 503, 999]
 )
-async def test_any_other_answer_is_a_failure_and_no_redirect_is_followed(
+async def test_any_other_status_is_a_failure_and_redirects_are_not_followed(
     client, receiver, open_receiver, status
 ):
     elsewhere = await open_receiver()
@@ -69,7 +69,7 @@ async def test_any_other_answer_is_a_failure_and_no_redirect_is_followed(
     ],
     ids=["length", "chunked", "no content", "continue", "early hints", "closed"],
 )
-async def test_every_clear_end_of_an_answer_keeps_the_connection(
+async def test_every_response_with_a_clear_end_keeps_the_connection_open(
     client, receiver, answer, connections
 ):
     receiver.always = answer
@@ -89,7 +89,7 @@ async def test_every_clear_end_of_an_answer_keeps_the_connection(
     ],
     ids=["nothing answered", "a little answered", "nothing answered twice"],
 )
-async def test_a_reused_connection_that_closes_unanswered_costs_one_redial(
+async def test_a_reused_connection_that_closes_without_a_response_is_dialled_again_once(
     client, receiver, then, code, connections
 ):
     receiver.answers = [an_answer(200), *then, an_answer(200)]
@@ -108,7 +108,7 @@ async def test_a_reused_connection_that_closes_unanswered_costs_one_redial(
     ],
     ids=["never", "in drops"],
 )
-async def test_a_status_line_that_is_not_there_in_time_is_given_up(
+async def test_an_attempt_without_a_status_line_in_time_is_a_timeout(
     make_client, receiver, answer, phase
 ):
     receiver.always = answer
@@ -123,7 +123,7 @@ async def test_a_status_line_that_is_not_there_in_time_is_given_up(
 @pytest.mark.parametrize(
     ("budgets", "code"), [(BUDGETS, "delivered"), (SHORT, "timeout")], ids=["before", "after"]
 )
-async def test_the_status_line_decides_whether_it_was_in_time(make_client, receiver, budgets, code):
+async def test_a_status_line_before_the_deadline_is_in_time(make_client, receiver, budgets, code):
     receiver.delay = 1.15
 
     assert (await make_client(receiver.url, budgets=budgets).post(REQUEST)).code == code
@@ -150,7 +150,7 @@ OK_LINE, EMPTY = b"HTTP/1.1 200 OK\r\n", b"Content-Length: 0\r\n\r\n"
          "no name", "nul", "folded", "broken chunks"],
 )  # fmt: skip
 @pytest.mark.parametrize(("status", "code"), [(b"200", "delivered"), (b"503", "http_503")])
-async def test_what_is_wrong_after_the_status_line_closes_the_connection_and_is_noted(
+async def test_an_error_after_the_status_line_is_noted_and_closes_the_connection(
     client, receiver, rest, status, code
 ):
     receiver.always = scripted(OK_LINE.replace(b"200", status) + rest, then="wait")
@@ -170,7 +170,7 @@ async def test_what_is_wrong_after_the_status_line_closes_the_connection_and_is_
      OK_LINE + b"Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\nlie!"],
     ids=["no reason", "empty reason", "latin-1", "60 kB", "many cookies", "gzip lie"],
 )  # fmt: skip
-async def test_an_odd_answer_that_can_be_read_keeps_the_connection(client, receiver, answer):
+async def test_an_unusual_but_readable_response_keeps_the_connection_open(client, receiver, answer):
     receiver.always = answer
     for _ in range(2):
         outcome = await client.post(REQUEST)
@@ -191,7 +191,7 @@ async def test_an_odd_answer_that_can_be_read_keeps_the_connection(client, recei
     ],
     ids=["lf only", "http/1.0", "204 with a body", "too short", "close", "two answers"],
 )
-async def test_an_answer_after_which_the_next_one_is_not_clear_is_a_success_and_closes(
+async def test_a_response_without_a_clear_end_is_a_success_and_closes_the_connection(
     client, receiver, answer
 ):
     receiver.always = scripted(answer, then="wait")
@@ -201,7 +201,7 @@ async def test_an_answer_after_which_the_next_one_is_not_clear_is_a_success_and_
     assert receiver.connections == 2
 
 
-async def test_what_an_idle_connection_sends_is_no_answer_to_the_next_request(client, receiver):
+async def test_data_on_an_idle_connection_is_not_taken_as_the_next_response(client, receiver):
     sent = asyncio.Event()
 
     async def script(writer, _request):
@@ -222,7 +222,7 @@ async def test_what_an_idle_connection_sends_is_no_answer_to_the_next_request(cl
     assert receiver.connections == 2
 
 
-async def test_an_idle_connection_is_closed_after_its_time(make_client, receiver):
+async def test_an_idle_connection_is_closed_after_its_time_limit(make_client, receiver):
     client = make_client(receiver.url, budgets=replace(BUDGETS, idle=0.01))
     await client.post(REQUEST)
     await asyncio.sleep(0.05)
@@ -230,12 +230,12 @@ async def test_an_idle_connection_is_closed_after_its_time(make_client, receiver
     assert receiver.connections == 2
 
 
-async def test_the_receivers_clock_is_read(client, receiver):
+async def test_the_receivers_clock_is_read_from_the_date_header(client, receiver):
     receiver.answers = [an_answer(200, "Date: Sat, 21 Nov 2026 19:00:01 GMT")]
     assert (await client.post(REQUEST)).receiver_time == 1_795_287_601_000
 
 
-async def test_a_slow_body_after_200_is_a_success_and_the_connection_is_dropped(client, receiver):
+async def test_a_slow_body_after_a_200_is_a_success_and_the_connection_is_closed(client, receiver):
     start = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
     receiver.always = scripted(start, *[b"x"] * 100, pause=0.4)  # 40 s
 
@@ -262,7 +262,7 @@ async def test_a_slow_body_after_200_is_a_success_and_the_connection_is_dropped(
     ids=["no status", "four digits", "http/2", "no end", "flood of 1xx", "another protocol",
          "upgrade"],
 )  # fmt: skip
-async def test_what_is_no_answer_is_a_typed_failure(client, receiver, head):
+async def test_a_response_that_is_not_http_is_a_protocol_failure(client, receiver, head):
     receiver.always = scripted(head, then="wait")
 
     outcome, seconds = await timed(client.post(REQUEST))
@@ -271,7 +271,9 @@ async def test_what_is_no_answer_is_a_typed_failure(client, receiver, head):
     assert seconds < LATE
 
 
-async def test_the_excerpt_is_a_kibibyte_that_no_terminal_stumbles_over(client, receiver):
+async def test_the_stored_excerpt_is_limited_to_a_kibibyte_without_control_characters(
+    client, receiver
+):
     receiver.answers = [an_answer(500, body=b"\x1b[31m<b>caf\xc3\xa9\xff\x00" + b"a" * 5000)]
 
     excerpt = (await client.post(REQUEST)).excerpt
@@ -285,7 +287,7 @@ async def test_the_excerpt_is_a_kibibyte_that_no_terminal_stumbles_over(client, 
     [((), "close"), ((), "reset"), ((b"HTTP/1.1 200 O",), "close"),
      ((b"HTTP/1.1 200 O",), "reset")],
 )  # fmt: skip
-async def test_a_connection_that_breaks_before_the_status_line_is_reset(
+async def test_a_connection_closed_before_the_status_line_is_reported_as_reset(
     client, receiver, pieces, then
 ):
     receiver.always = scripted(*pieces, then=then)
@@ -294,7 +296,7 @@ async def test_a_connection_that_breaks_before_the_status_line_is_reset(
 
 
 @pytest.mark.parametrize("then", ["close", "wait"])
-async def test_a_head_that_ends_after_its_status_line_is_a_success_with_a_note(
+async def test_headers_that_end_after_the_status_line_are_a_success_with_a_note(
     client, receiver, then
 ):
     receiver.always = scripted(OK_LINE + b"X:", then=then)
@@ -307,7 +309,7 @@ async def test_a_head_that_ends_after_its_status_line_is_a_success_with_a_note(
 
 
 @pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "ALL_PROXY"])
-async def test_a_proxy_of_the_environment_sees_no_delivery(
+async def test_proxy_variables_of_the_environment_are_ignored(
     client, receiver, open_receiver, monkeypatch, name
 ):
     proxy = await open_receiver()

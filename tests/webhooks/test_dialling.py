@@ -11,7 +11,7 @@ import pytest
 from tests.webhooks.attempts import LATE, REQUEST, SHORT_CONNECT, timed
 
 
-async def test_nobody_listens(make_client):
+async def test_a_port_without_a_listener_is_a_refused_connection(make_client):
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         client = make_client(f"http://127.0.0.1:{bound.getsockname()[1]}/")
@@ -21,7 +21,7 @@ async def test_nobody_listens(make_client):
     assert (outcome.phase, outcome.code) == ("connect", "conn_refused")
 
 
-async def test_an_address_that_swallows_packets_is_given_up_early(make_client, receiver):
+async def test_an_unresponsive_address_is_given_up_early(make_client, receiver):
     async def connect(_addresses, _port):
         await asyncio.sleep(60)
 
@@ -43,7 +43,7 @@ async def test_an_address_that_swallows_packets_is_given_up_early(make_client, r
         (["93.184.216.34", "10.0.0.1"], "blocked"),
     ],
 )
-async def test_each_way_of_having_no_address_has_its_name(make_client, names, trouble, code):
+async def test_each_kind_of_failed_lookup_has_its_own_code(make_client, names, trouble, code):
     names.known["receiver.example"] = trouble
 
     outcome = await make_client("http://receiver.example/").post(REQUEST)
@@ -51,7 +51,7 @@ async def test_each_way_of_having_no_address_has_its_name(make_client, names, tr
     assert (outcome.phase, outcome.code) == ("guard" if code == "blocked" else "dns", code)
 
 
-async def test_the_very_addresses_that_were_checked_are_dialled(make_client, names):
+async def test_only_the_addresses_that_were_checked_are_dialled(make_client, names):
     names.known["receiver.example"] = ["93.184.216.34", "93.184.216.35"]
     dialled = []
 
@@ -66,7 +66,7 @@ async def test_the_very_addresses_that_were_checked_are_dialled(make_client, nam
 
 
 def load(context, certificate, key):
-    """Load a certificate from an unnamed file: SSLContext reads files only."""
+    """Load a certificate from an unnamed file, because SSLContext reads only files."""
     handle = os.memfd_create("certificate")
     try:
         os.write(handle, certificate + key)
@@ -82,7 +82,7 @@ NO_NETWORK, DOWN, NOT_MINE = errno.ENETUNREACH, errno.ENETDOWN, errno.EADDRNOTAV
 
 @pytest.fixture
 def fail(monkeypatch):
-    """`fail({address: errno})`: connecting to each address fails with its errno."""
+    """`fail({address: errno})`: make connections to each address fail with its errno."""
 
     def plan(failures):
         async def sock_connect(_loop, _sock, address):
@@ -95,7 +95,7 @@ def fail(monkeypatch):
     return plan
 
 
-async def test_an_address_that_swallows_packets_does_not_keep_the_next_from_its_turn(
+async def test_an_unresponsive_address_leaves_enough_time_for_the_next_one(
     make_client, names, receiver, monkeypatch
 ):
     names.known["receiver.example"] = ["127.0.0.9", "127.0.0.1"]
@@ -115,7 +115,7 @@ async def test_an_address_that_swallows_packets_does_not_keep_the_next_from_its_
     assert (outcome.code, outcome.remote_address) == ("delivered", "127.0.0.1")
 
 
-async def test_the_second_address_is_tried_when_the_first_refuses(make_client, names, receiver):
+async def test_the_second_address_is_dialled_if_the_first_refuses(make_client, names, receiver):
     names.known["receiver.example"] = ["127.0.0.9", "127.0.0.1"]
 
     outcome = await make_client(f"http://receiver.example:{receiver.port}/").post(REQUEST)
@@ -138,7 +138,7 @@ async def test_the_second_address_is_tried_when_the_first_refuses(make_client, n
         ({V6: NOT_MINE}, "unreachable"),
     ],
 )
-async def test_of_several_failures_the_receivers_own_word_counts_and_ours_only_if_all_are(
+async def test_a_failure_of_the_receiver_is_reported_in_preference_to_one_of_the_box(
     make_client, names, fail, failures, code
 ):
     names.known["both.example"] = list(failures)

@@ -12,7 +12,7 @@ from appliance.webhooks.delivery_log import drop_deliveries, find_deliveries
 FULL = Budgets()
 
 
-async def test_the_headers_are_those_of_the_contract_and_the_signature_holds(world, receiver):
+async def test_the_headers_are_those_of_the_contract_with_a_valid_signature(world, receiver):
     _, secret = await world.register(receiver.url)
     await world.start()
 
@@ -33,9 +33,7 @@ async def test_the_headers_are_those_of_the_contract_and_the_signature_holds(wor
     )
 
 
-async def test_the_deliveries_of_one_event_share_its_id_and_no_other_event_has_it(
-    world, open_receiver
-):
+async def test_all_deliveries_of_one_event_have_the_same_unique_event_id(world, open_receiver):
     receivers = await open_receiver(), await open_receiver()
     for receiver in receivers:
         await world.register(receiver.url)
@@ -53,14 +51,14 @@ async def test_the_deliveries_of_one_event_share_its_id_and_no_other_event_has_i
     assert len(set(first.values())) == 2
 
 
-def test_a_number_that_a_restored_backup_uses_again_is_another_event():
+def test_an_event_number_reused_after_a_restore_is_a_different_event():
     before = DueDelivery(1, "d", 0, "reservation.created", "r", 1000, event_seq=7)
     assert replace(before, seq=9, id="e", attempts=3, replays=1).event_id == before.event_id
     others = {"occurred_at": 1001}, {"reservation_id": "s"}, {"event_type": "webhook.test"}
     assert all(replace(before, **other).event_id != before.event_id for other in others)
 
 
-async def test_only_subscribers_of_the_type_receive_it(world, open_receiver):
+async def test_only_endpoints_subscribed_to_the_event_type_receive_it(world, open_receiver):
     created, cancelled = await open_receiver(), await open_receiver()
     await world.register(created.url, ("reservation.created",))
     await world.register(cancelled.url, ("reservation.cancelled",))
@@ -74,7 +72,7 @@ async def test_only_subscribers_of_the_type_receive_it(world, open_receiver):
     assert [r.headers["x-service-event"] for r in cancelled.requests] == ["reservation.cancelled"]
 
 
-async def test_what_was_queued_before_the_start_is_sent_oldest_first(world, receiver):
+async def test_deliveries_queued_before_the_start_are_sent_oldest_first(world, receiver):
     await world.register(receiver.url)
     ids = await world.book(30)
     receiver.delay = 0.002
@@ -88,7 +86,7 @@ async def test_what_was_queued_before_the_start_is_sent_oldest_first(world, rece
     assert receiver.most_at_once == 6
 
 
-async def test_after_all_old_deliveries_were_deleted_the_next_ones_are_sent(world, receiver):
+async def test_new_deliveries_are_sent_after_all_old_ones_were_deleted(world, receiver):
     await world.register(receiver.url)
     await world.start()
     await world.book(3)
@@ -103,7 +101,7 @@ async def test_after_all_old_deliveries_were_deleted_the_next_ones_are_sent(worl
     assert len(receiver.requests) == 4
 
 
-async def test_events_about_one_reservation_arrive_one_after_another(world, receiver):
+async def test_events_of_one_reservation_arrive_one_after_another(world, receiver):
     await world.register(receiver.url)
     receiver.delay = 0.05
     await world.start()
@@ -119,7 +117,7 @@ async def test_events_about_one_reservation_arrive_one_after_another(world, rece
     ]  # fmt: skip
 
 
-async def test_thirty_two_are_under_way_at_most(world, open_receiver, change_outside):
+async def test_at_most_thirty_two_deliveries_are_sent_at_once(world, open_receiver, change_outside):
     change_outside(budgets=FULL)
     receivers = [await open_receiver() for _ in range(6)]
     for receiver in receivers:

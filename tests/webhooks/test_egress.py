@@ -59,7 +59,7 @@ async def test_an_ordinary_url_can_be_registered(guard, url):
     assert (await guard.check(url, allow_http=False)).secure
 
 
-async def test_plain_http_is_taken_where_it_is_allowed_with_its_usual_port(guard):
+async def test_plain_http_is_accepted_where_allowed_with_port_80_as_default(guard):
     receiver = await guard.check("http://receiver.example/hook", allow_http=True)
 
     assert (receiver.secure, receiver.port, receiver.authority) == (False, 80, "receiver.example")
@@ -69,7 +69,7 @@ async def test_plain_http_is_taken_where_it_is_allowed_with_its_usual_port(guard
     "trouble", [socket.gaierror(socket.EAI_NONAME, "x"), socket.gaierror(socket.EAI_AGAIN, "x"),
                 TimeoutError()]
 )  # fmt: skip
-async def test_a_name_that_does_not_resolve_is_registered_as_the_box_may_be_offline(
+async def test_a_name_that_cannot_be_resolved_is_registered_because_the_box_may_be_offline(
     guard, names, trouble
 ):
     names.known["later.example"] = trouble
@@ -97,7 +97,7 @@ async def test_a_name_that_does_not_resolve_is_registered_as_the_box_may_be_offl
         (OWN, OWN, 8443),
     ],
 )
-def test_an_entry_opens_what_it_names_and_nothing_beside_it(entry, address, port):
+def test_an_allow_entry_permits_only_what_it_names(entry, address, port):
     assert permits(a_policy(entry), address, port)
     assert not permits(a_policy(), address, port)
     for other in ("10.77.0.1", "127.0.0.77", "169.254.169.254", "fd77::1", "::1", OWN):
@@ -105,12 +105,12 @@ def test_an_entry_opens_what_it_names_and_nothing_beside_it(entry, address, port
             assert not permits(a_policy(entry), other, port)
 
 
-def test_a_private_network_around_the_box_does_not_open_the_box_itself():
+def test_allowing_the_private_network_of_the_box_does_not_allow_the_box_itself():
     assert permits(a_policy("192.168.1.0/24"), "192.168.1.11")
     assert not permits(a_policy("192.168.1.0/24"), OWN)
 
 
-def test_a_public_ipv6_address_beside_the_box_needs_an_entry_of_its_own(monkeypatch):
+def test_a_public_ipv6_address_on_the_boxs_network_needs_its_own_allow_entry(monkeypatch):
     monkeypatch.setattr(egress, "source_address", lambda _address: "2a01:cb00:1:2::10")
     policy = EgressPolicy(("[2a01:cb00:1:2::5]:8443",), egress.is_own_address)
 
@@ -127,12 +127,12 @@ def test_a_public_ipv6_address_beside_the_box_needs_an_entry_of_its_own(monkeypa
      "localhost", "10.0.0.1/8", "10.0.0.1:", "10.0.0.1:0", "10.0.0.1:65536", "10.0.0.1:x",
      "[fd00::1", "[fd00::1]9000", "fd00::1:99999", "10.0.0", "10.0.0.1:80:80"],
 )  # fmt: skip
-def test_an_entry_that_opens_too_much_or_says_nothing_is_refused_when_the_box_starts(entry):
+def test_an_allow_entry_that_is_empty_or_too_wide_stops_the_start(entry):
     with pytest.raises(OperatorError, match=r"webhooks\.allow_networks"):
         a_policy(entry)
 
 
-def test_every_boundary_of_the_private_ranges():
+def test_addresses_at_the_edges_of_the_private_ranges_are_classified_correctly():
     for text, reach in {
         "9.255.255.255": Reach.PUBLIC, "10.0.0.0": Reach.PRIVATE,
         "10.255.255.255": Reach.PRIVATE, "11.0.0.0": Reach.PUBLIC,
@@ -150,7 +150,7 @@ def test_every_boundary_of_the_private_ranges():
 @given(
     st.text(max_size=60), st.sampled_from(["", "https://", "http://", "https://[", "https://a@"])
 )
-def test_no_text_at_all_becomes_a_receiver_that_could_break_a_request(text, start):
+def test_no_parsed_url_contains_characters_that_could_break_a_request(text, start):
     try:
         receiver = parse_target_url(start + text, allow_http=True)
     except InvalidWebhookUrl:
@@ -178,7 +178,7 @@ def opened(names):
      "https://1.1.1.1:80/", "https://[2606:4700::1111]:25/", "https://outside.example:25/",
      "https://mixed.example:25/"],
 )  # fmt: skip
-async def test_a_named_port_is_closed_everywhere_else(opened, names, url):
+async def test_an_allowed_port_stays_blocked_on_other_addresses(opened, names, url):
     names.known |= {"outside.example": ["1.1.1.1"], "mixed.example": ["10.0.0.5", "1.1.1.1"]}
 
     with pytest.raises(Blocked):
@@ -193,7 +193,7 @@ async def test_a_named_port_is_closed_everywhere_else(opened, names, url):
      "https://inside.example:25/", "http://10.0.0.6:443/", "https://1.1.1.1/", "http://1.1.1.1/",
      "https://1.1.1.1:1024/", "https://10.1.0.7/"],
 )  # fmt: skip
-async def test_a_named_port_is_open_where_the_owner_said(opened, names, url):
+async def test_an_allowed_port_is_open_on_the_addresses_in_its_entry(opened, names, url):
     names.known["inside.example"] = ["10.0.0.5"]
 
     assert await opened.addresses(parse_target_url(url, allow_http=True))
@@ -205,7 +205,9 @@ async def test_a_named_port_is_open_where_the_owner_said(opened, names, url):
     ["http://127.0.0.1:9000/", "https://[fd12::1]/", "https://10.0.0.5:26/", "https://1.1.1.1:25/",
      "https://169.254.1.1/"],
 )  # fmt: skip
-async def test_the_entry_that_a_refusal_names_opens_the_address(opened, names, url):
+async def test_adding_the_allow_entry_that_the_error_suggests_permits_the_address(
+    opened, names, url
+):
     with pytest.raises(WebhookUrlClosed) as refused:
         await opened.check(url, allow_http=True)
 
@@ -214,7 +216,7 @@ async def test_the_entry_that_a_refusal_names_opens_the_address(opened, names, u
     assert await wider.check(url, allow_http=True)
 
 
-async def test_a_refused_name_is_told_its_port_and_no_address(opened, names):
+async def test_a_refused_host_name_is_reported_with_its_port_and_without_its_address(opened, names):
     names.known["inside.example"] = ["10.9.9.9"]
     with pytest.raises(WebhookNameClosed) as refused:
         await opened.check("https://inside.example:22/", allow_http=True)
@@ -222,7 +224,7 @@ async def test_a_refused_name_is_told_its_port_and_no_address(opened, names):
     assert "10.9.9.9" not in refused.value.error_en
 
 
-async def test_no_entry_is_named_for_what_nothing_opens(opened):
+async def test_no_allow_entry_is_suggested_for_an_address_that_can_never_be_allowed(opened):
     with pytest.raises(InvalidWebhookUrl) as refused:
         await opened.check("https://224.0.0.1/", allow_http=True)
 
@@ -233,7 +235,7 @@ GOOD = ip_address("93.184.216.34")
 
 
 class NameServers:
-    """Name servers. Look-ups of hosts named silent wait until the test releases them."""
+    """Name servers that do not answer for hosts named `silent` until the test lets them."""
 
     def __init__(self):
         self.asked = []
@@ -267,7 +269,7 @@ async def found_in_the_end(guard):
                 await asyncio.sleep(0)
 
 
-async def test_a_host_whose_name_servers_are_silent_takes_no_place_from_another(servers):
+async def test_a_host_with_unresponsive_name_servers_does_not_delay_lookups_of_others(servers):
     guard = EgressGuard(EgressPolicy((), lambda _address: False), SystemResolver())
     silent = parse_target_url("https://silent.example/", allow_http=False)
     for _ in range(8):  # the guard gives up before the name server answers
@@ -279,7 +281,7 @@ async def test_a_host_whose_name_servers_are_silent_takes_no_place_from_another(
     assert servers.asked.count("silent.example") == 1
 
 
-async def test_what_is_registered_waits_for_places_of_its_own(servers):
+async def test_lookups_for_registrations_cannot_use_up_the_threads_of_deliveries(servers):
     guard = egress.make_guard(egress.WebhookSettings())
     urls = [f"https://silent-{n}.example/" for n in range(60)]
 

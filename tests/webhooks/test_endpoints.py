@@ -38,7 +38,7 @@ async def test_both_secrets_sign_for_a_day_after_a_roll(world, receiver, timer):
     assert not holds(second, old)
 
 
-async def test_nothing_secret_and_no_guest_is_in_the_log(world, receiver, caplog):
+async def test_the_log_contains_no_secrets_and_no_guests(world, receiver, caplog):
     caplog.set_level(logging.DEBUG)
     _, secret = await world.register(f"{receiver.url}?token=canary")
     receiver.always = an_answer(500, body=b"Yasmine canary")
@@ -52,7 +52,7 @@ async def test_nothing_secret_and_no_guest_is_in_the_log(world, receiver, caplog
 
 
 @pytest.mark.parametrize("is_erased", [True, False])
-async def test_what_was_sent_and_answered_is_kept_unless_its_guest_was_erased_meanwhile(
+async def test_request_and_response_are_stored_unless_the_guest_was_erased_meanwhile(
     world, receiver, is_erased
 ):
     async def answer(writer, request):
@@ -78,7 +78,7 @@ async def test_what_was_sent_and_answered_is_kept_unless_its_guest_was_erased_me
         assert (excerpt, digest) == ("no table for Salma", 32)
 
 
-async def test_the_failed_request_of_a_delivery_is_dropped_once_a_replay_has_delivered_it(
+async def test_a_failed_request_body_is_deleted_once_a_replay_has_delivered_it(
     world, receiver, tried_once
 ):
     [request] = receiver.requests
@@ -90,7 +90,7 @@ async def test_the_failed_request_of_a_delivery_is_dropped_once_a_replay_has_del
     assert world.database.peek(find_failed_request, request.id) is None
 
 
-async def test_an_old_secret_that_is_revoked_between_attempts_signs_no_more(world, receiver, timer):
+async def test_an_old_secret_revoked_between_two_attempts_no_longer_signs(world, receiver, timer):
     endpoint, old = await world.register(receiver.url)
     receiver.answers = [an_answer(500)]
     await world.start()

@@ -1,4 +1,4 @@
-"""The body of an event: the members of interface, section 2.9, and names that break parsers."""
+"""The body of an event: the members of section 2.9, and names that break parsers."""
 
 import json
 from pathlib import Path
@@ -37,7 +37,7 @@ def body_of(box, reservation, endpoint=ENDPOINT):
     return json.loads(box.live.database.peek(event_body, DELIVERY, reservation, endpoint))
 
 
-def test_the_members_are_those_of_section_2_9(box):
+def test_the_body_has_the_members_of_section_2_9(box):
     body = body_of(box, a_reservation(checked_in_at=0))
 
     assert body == {
@@ -71,7 +71,7 @@ def test_the_members_are_those_of_section_2_9(box):
     }
 
 
-def test_without_a_reference_the_member_is_absent_and_a_freed_code_is_told_as_it_was_issued(box):
+def test_a_missing_reference_is_omitted_and_a_released_access_code_is_still_sent(box):
     reservation = a_reservation(
         external_ref=None, customer_name=None, slot=None, access_code=None, issued_code="SVC-7K2M"
     )
@@ -90,7 +90,7 @@ def test_without_a_reference_the_member_is_absent_and_a_freed_code_is_told_as_it
      (1, "line", "line", True), (1, "line", "other", False), (1, None, "other", False),
      (1, None, None, False)],
 )  # fmt: skip
-def test_the_reference_is_told_to_whom_the_venue_lets_have_it(
+def test_the_reference_is_sent_only_to_endpoints_that_the_venue_allows(
     box, own_refs, registered, created, told
 ):
     endpoint = replace(ENDPOINT, own_refs=own_refs, lineage=registered)
@@ -104,7 +104,7 @@ def test_the_reference_is_told_to_whom_the_venue_lets_have_it(
     ("registered", "created", "own"),
     [("line", "line", True), ("line", "other", False), ("line", None, False), (None, None, False)],
 )
-def test_the_body_tells_whether_the_endpoints_own_line_created_the_reservation(
+def test_the_body_says_whether_the_endpoints_own_lineage_created_the_reservation(
     box, registered, created, own
 ):
     endpoint = replace(ENDPOINT, lineage=registered)
@@ -117,7 +117,7 @@ def sample(box, event_type):
     return json.loads(box.live.database.peek(sample_body, delivery))["data"]["reservation"]
 
 
-def test_a_test_event_has_every_member_of_a_partner_reservation_and_fits_the_venue(box):
+def test_a_test_event_looks_like_a_partner_reservation_of_this_venue(box):
     real = body_of(box, a_reservation(lineage="line", email_outcome="sent"))
     found = sample(box, "webhook.test")
 
@@ -128,7 +128,7 @@ def test_a_test_event_has_every_member_of_a_partner_reservation_and_fits_the_ven
 
 
 @pytest.mark.parametrize("event_type", EVENT_TYPES)
-def test_a_sample_that_a_receiver_must_act_on_is_not_its_partners_own(box, event_type):
+def test_samples_alternate_between_own_and_other_reservations_by_event_type(box, event_type):
     found = sample(box, event_type)
     own = event_type in {"reservation.cancelled", "reservation.checked_in", "webhook.test"}
     assert found["source"] == ("partner" if own else "platform")
@@ -136,7 +136,7 @@ def test_a_sample_that_a_receiver_must_act_on_is_not_its_partners_own(box, event
     assert ("externalRef" in found) is own
 
 
-def test_the_sample_of_an_hour_after_midnight_is_for_the_evening_that_still_runs(box, clock):
+def test_a_sample_sent_after_midnight_is_for_the_evening_in_progress(box, clock):
     delivery = replace(DELIVERY, reservation_id=None, occurred_at=clock.now() + 6 * HOUR_MS)
     body = json.loads(box.live.database.peek(sample_body, delivery))
     assert body["occurredAt"].startswith("2026-11-22T01:00")
@@ -158,7 +158,7 @@ CASES = json.loads(VECTORS.read_text("utf-8"))["cases"]
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
-def test_the_signature_is_that_of_the_vector_and_the_library_of_stripe_accepts_it(case):
+def test_the_signature_matches_the_vector_and_is_accepted_by_stripes_library(case):
     header = sign(case["secrets"], case["t"], case["body"].encode())
 
     assert header == case["header"]

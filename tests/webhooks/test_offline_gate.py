@@ -20,7 +20,7 @@ from tests.webhooks.receivers import an_answer
 
 
 @pytest.mark.parametrize("cut", [Internet.lose_the_route, Internet.drop_packets])
-async def test_row_17_a_cut_of_three_hours_costs_no_attempt_and_is_over_within_65_seconds(
+async def test_row_17_three_offline_hours_cost_no_attempt_and_deliveries_resume_within_65_seconds(
     world, receiver, internet, timer, cut, caplog
 ):
     await world.register(internet.add("partner.example", PUBLIC, receiver))
@@ -49,7 +49,7 @@ async def test_row_17_a_cut_of_three_hours_costs_no_attempt_and_is_over_within_6
     assert world.rows("SELECT failures_in_a_row FROM endpoint") == [(0,)]
 
 
-async def test_a_receiver_in_the_house_is_served_while_the_box_is_offline(
+async def test_a_receiver_on_the_lan_gets_deliveries_while_the_box_is_offline(
     world, receiver, open_receiver, internet
 ):
     in_the_house = await open_receiver()
@@ -68,7 +68,9 @@ async def test_a_receiver_in_the_house_is_served_while_the_box_is_offline(
     assert {code for code, _ in charged(world)} == {"box_offline", "delivered"}
 
 
-async def test_a_retry_keeps_its_rung_through_the_cut(world, receiver, internet, timer):
+async def test_an_attempt_made_offline_does_not_advance_the_retry_schedule(
+    world, receiver, internet, timer
+):
     await world.register(internet.add("partner.example", PUBLIC, receiver))
     receiver.always = an_answer(500, "Connection: close")
     await world.start()
@@ -98,7 +100,7 @@ async def test_a_retry_keeps_its_rung_through_the_cut(world, receiver, internet,
         (socket.gaierror(socket.EAI_NONAME, "unknown"), "dns_nxdomain"),
     ],
 )
-async def test_what_may_be_the_receivers_fault_is_charged(
+async def test_failures_that_may_be_the_receivers_fault_are_charged(
     world, receiver, internet, names, timer, trouble, code
 ):
     await world.register(internet.add("partner.example", PUBLIC, receiver))
@@ -114,7 +116,7 @@ async def test_what_may_be_the_receivers_fault_is_charged(
     await alarm_is(timer, 60)
 
 
-async def test_a_name_server_that_fails_one_name_is_the_receivers_trouble_when_others_are_there(
+async def test_a_failed_lookup_of_one_name_is_charged_while_other_hosts_are_reachable(
     world, receiver, open_receiver, internet, names
 ):
     other = await open_receiver()
@@ -130,7 +132,7 @@ async def test_a_name_server_that_fails_one_name_is_the_receivers_trouble_when_o
     assert other.connections == 0
 
 
-async def test_when_two_hosts_time_out_and_none_answers_neither_is_charged_again(
+async def test_when_two_hosts_time_out_without_any_success_only_the_first_attempt_is_charged(
     world, receiver, open_receiver, internet, timer
 ):
     await world.register(internet.add("partner.example", PUBLIC, receiver))
@@ -152,7 +154,7 @@ async def test_when_two_hosts_time_out_and_none_answers_neither_is_charged_again
     await world.until(lambda: not world.dispatcher._is_offline)
 
 
-async def test_within_a_minute_of_a_success_a_lookup_that_fails_is_charged(
+async def test_a_failed_lookup_within_a_minute_of_a_success_is_charged(
     world, receiver, internet, timer
 ):
     await world.register(internet.add("partner.example", PUBLIC, receiver))
@@ -172,7 +174,7 @@ async def test_within_a_minute_of_a_success_a_lookup_that_fails_is_charged(
     assert charged(world)[2] == ("box_offline", 0)
 
 
-async def test_a_box_that_loses_its_own_cable_charges_not_even_those_in_the_house(
+async def test_a_box_with_an_unplugged_cable_charges_no_failure_even_for_lan_receivers(
     world, receiver, internet, timer, change_outside
 ):
     async def no_cable(_addresses, _port):

@@ -1,4 +1,4 @@
-"""When nothing is sent: no delivery is due, or deliveries are held."""
+"""Nothing is sent if no delivery is due or deliveries are held."""
 
 import asyncio
 from dataclasses import replace
@@ -13,7 +13,7 @@ from tests.webhooks.alarms import alarm_is
 from tests.webhooks.receivers import an_answer
 
 
-async def test_a_deactivated_endpoint_receives_nothing_more(world, receiver, timer):
+async def test_a_deactivated_endpoint_receives_no_more_deliveries(world, receiver, timer):
     endpoint, _ = await world.register(receiver.url)
     receiver.always = an_answer(500)
     await world.start()
@@ -32,7 +32,7 @@ async def test_a_deactivated_endpoint_receives_nothing_more(world, receiver, tim
 
 
 @pytest.mark.parametrize(("status", "state"), [(200, "delivered"), (500, "cancelled")])
-async def test_an_attempt_under_way_when_its_endpoint_is_deactivated_is_recorded_and_the_last(
+async def test_an_attempt_in_progress_during_deactivation_is_recorded_and_is_the_last(
     world, receiver, status, state
 ):
     endpoint, _ = await world.register(receiver.url)
@@ -49,7 +49,7 @@ async def test_an_attempt_under_way_when_its_endpoint_is_deactivated_is_recorded
     await world.settled(state)
 
 
-async def test_a_url_that_the_settings_no_longer_allow_is_blocked_and_says_so(world, receiver):
+async def test_a_url_that_the_settings_no_longer_allow_is_blocked_with_the_reason(world, receiver):
     await world.register(receiver.url)
     webhooks = replace(world.environment.settings.webhooks, allow_http=False)
     settings = replace(world.environment.settings, webhooks=webhooks)
@@ -64,7 +64,7 @@ async def test_a_url_that_the_settings_no_longer_allow_is_blocked_and_says_so(wo
     assert world.rows("SELECT last_outcome FROM endpoint") == [("blocked",)]
 
 
-async def test_nothing_happens_when_nothing_is_due(world, receiver, timer, monkeypatch):
+async def test_nothing_is_sent_when_nothing_is_due(world, receiver, timer, monkeypatch):
     await world.register(receiver.url)
     await world.start()
     await world.book()
@@ -82,7 +82,7 @@ async def test_nothing_happens_when_nothing_is_due(world, receiver, timer, monke
     assert timer.next_alarm is None
 
 
-async def test_stopping_lets_attempts_end_and_keeps_the_rest(world, receiver):
+async def test_stopping_waits_for_current_attempts_and_keeps_the_rest(world, receiver):
     await world.register(receiver.url)
     receiver.answering.clear()
     await world.book(20)
@@ -98,7 +98,7 @@ async def test_stopping_lets_attempts_end_and_keeps_the_rest(world, receiver):
     assert sorted(world.states()) == ["delivered"] * 6 + ["pending"] * 14
 
 
-async def test_attempts_that_outlast_the_deadline_are_sent_again_after_the_restart(
+async def test_attempts_that_exceed_the_stop_deadline_are_sent_again_after_the_restart(
     world, receiver, change_outside
 ):
     change_outside(budgets=Budgets())
@@ -120,7 +120,7 @@ async def test_attempts_that_outlast_the_deadline_are_sent_again_after_the_resta
 
 
 @pytest.mark.parametrize("error", [apsw.IOError, apsw.CorruptError, ValueError])
-async def test_a_row_that_cannot_be_read_for_a_moment_is_sent_a_moment_later(
+async def test_a_delivery_whose_row_cannot_be_read_once_is_sent_on_the_next_try(
     world, receiver, timer, monkeypatch, error
 ):
     sound, reads = dispatcher.get_reservation, iter(range(10**6))

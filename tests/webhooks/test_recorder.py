@@ -52,7 +52,7 @@ def rows(box, sql):
     return box.live.database.peek(lambda reader: list(reader.rows(sql)))
 
 
-async def test_each_delivery_moves_to_where_its_attempt_led(box, record):
+async def test_each_delivery_gets_the_state_that_follows_from_its_attempt(box, record):
     await record(
         (1, DELIVERED, "delivered", 1), (2, FAILED, "pending", 1), (3, FAILED, "dead", 6)
     )  # fmt: skip
@@ -65,7 +65,7 @@ async def test_each_delivery_moves_to_where_its_attempt_led(box, record):
     ]
 
 
-async def test_attempts_are_numbered_over_all_replays(box, record):
+async def test_attempts_are_numbered_continuously_across_replays(box, record):
     await record((1, FAILED, "pending", 1))
     await record((1, OFFLINE, "pending", 1))
     await record((1, DELIVERED, "delivered", 2))
@@ -77,7 +77,7 @@ async def test_attempts_are_numbered_over_all_replays(box, record):
     ]
 
 
-async def test_health_counts_charged_failures_since_the_last_success(box, record):
+async def test_endpoint_health_counts_the_charged_failures_since_the_last_success(box, record):
     health = "SELECT failures_in_a_row, last_outcome FROM endpoint"
 
     await record((1, FAILED, "pending", 1), (2, FAILED, "pending", 1))
@@ -88,7 +88,7 @@ async def test_health_counts_charged_failures_since_the_last_success(box, record
     assert rows(box, health) == [(1, "timeout")]
 
 
-async def test_a_batch_of_outcomes_that_is_refused_leaves_no_half_of_it(box, record):
+async def test_a_batch_of_results_that_fails_stores_none_of_them(box, record):
     with pytest.raises(apsw.ConstraintError):
         await record((1, DELIVERED, "delivered", 1), (99, DELIVERED, "delivered", 1))
 

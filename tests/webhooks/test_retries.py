@@ -1,4 +1,4 @@
-"""The retry schedule in virtual time: exact across restarts, and sane when the clock is set."""
+"""The retry schedule in virtual time, across restarts and clock changes."""
 
 import asyncio
 from itertools import pairwise
@@ -21,7 +21,7 @@ async def failing(world, receiver):
     return receiver
 
 
-async def test_six_attempts_on_the_ladder_with_one_id_fresh_times_and_the_current_state(
+async def test_six_attempts_follow_the_retry_schedule_with_one_id_and_the_current_state(
     world, failing, timer
 ):
     [reservation_id] = await world.book()
@@ -52,7 +52,7 @@ async def test_six_attempts_on_the_ladder_with_one_id_fresh_times_and_the_curren
     assert len(failing.requests) == 6
 
 
-async def test_the_wait_counts_from_the_end_of_the_attempt(world, receiver, timer):
+async def test_the_delay_counts_from_the_end_of_the_attempt(world, receiver, timer):
     await world.register(receiver.url)
     receiver.always = an_answer(500)
 
@@ -70,7 +70,7 @@ async def test_the_wait_counts_from_the_end_of_the_attempt(world, receiver, time
     assert world.rows("SELECT duration_ms FROM attempt") == [(9000,)]
 
 
-async def test_a_restart_in_the_middle_of_the_ladder_changes_nothing(world, failing, timer):
+async def test_a_restart_does_not_change_the_retry_schedule(world, failing, timer):
     await world.book()
     await world.recorded(1)
     timer.advance(60)
@@ -90,7 +90,7 @@ async def test_a_restart_in_the_middle_of_the_ladder_changes_nothing(world, fail
     assert len({r.id for r in failing.requests}) == 1
 
 
-async def test_a_retry_that_fell_due_while_the_box_was_off_is_sent_once(world, failing, timer):
+async def test_a_retry_that_became_due_while_the_box_was_off_is_sent_once(world, failing, timer):
     await world.book()
     await world.recorded(1)
     await world.stop()
@@ -106,7 +106,7 @@ async def test_a_retry_that_fell_due_while_the_box_was_off_is_sent_once(world, f
 
 @pytest.mark.parametrize("synchronised", [True, False])
 @pytest.mark.parametrize("instant", ["2036-11-21T19:00:00Z", "1970-01-01T00:00:20Z"])
-async def test_a_wrong_clock_holds_no_delivery_back_and_signs_the_machines_time(
+async def test_a_wrong_clock_delays_no_delivery_and_signs_with_the_machines_time(
     world, receiver, clock, instant, synchronised
 ):
     await world.register(receiver.url)
@@ -133,7 +133,7 @@ async def test_a_wrong_clock_holds_no_delivery_back_and_signs_the_machines_time(
         ("1970-01-01T00:00:20Z", 0),
     ],
 )
-async def test_when_the_clock_is_set_a_retry_is_due_by_it_but_never_after_13_hours(
+async def test_after_a_clock_change_a_retry_waits_at_most_13_hours(
     world, failing, timer, clock, instant, wait
 ):
     await world.book()
@@ -157,7 +157,7 @@ async def let_pass(timer, seconds):
     await asyncio.sleep(0.02)
 
 
-async def test_a_new_event_is_sent_at_once_after_the_clock_was_set_back(world, receiver, clock):
+async def test_a_new_event_is_sent_immediately_after_the_clock_was_set_back(world, receiver, clock):
     await world.register(receiver.url)
     await world.book()
     clock.set("2026-11-21T18:00:00Z")
@@ -167,7 +167,7 @@ async def test_a_new_event_is_sent_at_once_after_the_clock_was_set_back(world, r
     await world.settled("delivered")
 
 
-async def test_a_failed_older_event_does_not_hold_up_a_newer_one(world, tried_once):
+async def test_a_failed_older_event_does_not_delay_a_newer_one(world, tried_once):
     await world.announce("reservation.cancelled", tried_once)
 
     await world.settled("pending", "delivered")
@@ -181,7 +181,9 @@ def after_failures(count, draw=lambda: 0.0, charged=True):
     ("failures", "seconds", "most"),
     [(1, 60, 6), (2, 300, 30), (3, 1800, 60), (4, 7200, 60), (5, 43200, 60)],
 )
-def test_each_wait_is_that_of_the_contract_and_up_to_a_tenth_or_a_minute(failures, seconds, most):
+def test_each_delay_is_that_of_the_contract_plus_at_most_a_tenth_or_a_minute(
+    failures, seconds, most
+):
     earliest = after_failures(failures)
     latest = after_failures(failures, draw=lambda: 0.999_999).wait_ms
 
@@ -190,7 +192,7 @@ def test_each_wait_is_that_of_the_contract_and_up_to_a_tenth_or_a_minute(failure
     assert 0.99 * most * 1000 < latest - earliest.wait_ms < most * 1000
 
 
-def test_an_attempt_that_is_our_own_fault_stays_on_its_rung():
+def test_an_attempt_that_failed_because_of_the_box_does_not_advance_the_retry_schedule():
     for charged_before in range(6):
         step = next_step(charged_before, delivered=False, charged=False, draw=lambda: 0.0)
 

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from appliance.box import Box
 from appliance.clock import Clock
+from appliance.core.email_addresses import email_key
 from appliance.core.errors import ManyFromAddress, RateLimited, TooManyBookings
 from appliance.core.i18n import Language
 from appliance.core.tokens import EnvironmentName
@@ -93,7 +94,7 @@ class GuestLimits:
         if browser:
             callers.append(f"browser {browser}")
         if reservation.customer_email:
-            callers.append(f"email {reservation.customer_email.casefold()}")
+            callers.append(f"email {email_key(reservation.customer_email)}")
         return [
             BookingLimit(self._booked_by(each), self._open_for_guest, TooManyBookings)
             for each in callers

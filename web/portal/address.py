@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from appliance.box import Box
+from appliance.checks.check import Sentence, describe_acme, describe_seen, list_observations
 from appliance.core.data_directory import wake_box
 from appliance.core.errors import OperatorError, field_invalid
 from appliance.core.files import atomic_write
 from appliance.core.ssh import ensure_key
 from appliance.database.connection import Reader
-from appliance.doctor.check import Sentence, describe_acme, describe_seen, list_observations
 from appliance.relay import Relay
 from appliance.staff.audit_log import record_audit
 from appliance.tls.acme import REQUESTED, Plan, read_plan

@@ -17,6 +17,7 @@ from appliance.backup.copies import CopyRecord, read_copy_record
 from appliance.backup.create import Maker
 from appliance.backup.recovery_key import ensure_recovery_key, kit_html
 from appliance.box import Box, confirm_clock
+from appliance.checks.check import Sentence, worst
 from appliance.core.email_addresses import clean_email, is_email
 from appliance.core.errors import (
     ChangedMeanwhile,
@@ -31,7 +32,6 @@ from appliance.core.network import host_exists
 from appliance.core.saved_settings import Changes, SettingFixed
 from appliance.core.settings import Settings
 from appliance.database.connection import Reader
-from appliance.doctor.check import Sentence, worst
 from appliance.door.terminals import PORTAL_TERMINAL_ID, list_terminals
 from appliance.email.smtp import send_once
 from appliance.email.worker import resume_emails
@@ -60,9 +60,9 @@ from web.rendering import Html
 log = logging.getLogger(__name__)
 
 _EMAIL_ERRORS_SHOWN = 5
-# The settings that the mail form shows, which does not show the stored password.
+# The settings in the mail form, which does not show the stored password.
 _MAIL = ("mail.host", "mail.port", "mail.security", "mail.user", "mail.sender")
-# The tab on which each form stands, by the last part of the form's path.
+# The tab of each form, by the last part of the form's path.
 _TAB_OF = {"backup": "backups", "recovery-kit": "backups",
            "update": "version", "mail": "mail", "test-letter": "mail"}  # fmt: skip
 _TABS = ("health", "backups", "mail", "version")

@@ -18,11 +18,11 @@ from appliance.api_keys import (
     revoke_key,
     rotate_key,
 )
+from appliance.checks.check import SKEW_WARNING_S
 from appliance.clock import Clock
 from appliance.core.errors import ChangedMeanwhile, EndpointIsInactive, NotFound, field_invalid
 from appliance.core.tokens import EnvironmentName
 from appliance.database.connection import Reader, Transaction
-from appliance.doctor.check import SKEW_WARNING_S
 from appliance.http.request import ENVIRONMENT, recheck_authorisation
 from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
 from appliance.reservations.create import SHOWN, list_mismatches

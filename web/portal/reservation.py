@@ -128,7 +128,7 @@ def _read_changes(request: web.Request) -> tuple[dict[str, str], list[str]]:
         form = request[FORM]
         is_shown = REFUSED in request or form.checked("offer")
         return (form.typed(), form.all("more")) if is_shown else ({}, [])
-    if request.path.endswith("/move") and REFUSED in request:  # to be confirmed there
+    if request.path.endswith("/move") and REFUSED in request:  # the form asks for a confirmation
         return {"table": request[FORM].text("table")}, []
     names = ("date", "slot", "table")
     return {name: request.query[name] for name in names if name in request.query}, []
@@ -256,7 +256,7 @@ async def _change(request: web.Request, form: Form) -> None:
         "date": place.date, "slot": place.slot, "table_ids": place.table_ids,
         "guests": place.guests,
     }  # fmt: skip
-    # If staff do not say otherwise, a partner that writes to its guests itself does so here too.
+    # By default, a partner that sends its guests emails itself also sends this one.
     notify = None if form.checked("tell") else False
     over_capacity = confirms_guests(form)
     await _run_action(

@@ -115,7 +115,7 @@ def _list_page(
         )
         for line, typed, invalid in found.faults
     ]
-    # Tables that follow each other and differ in their numbers and names alone are shown as one.
+    # Consecutive tables that differ only in number and name are shown as one entry.
     runs = groupby(
         found.tables, lambda t: (t.capacity_min, t.capacity_max, t.minimum_spend, t.type)
     )

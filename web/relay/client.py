@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from appliance.box import Box
-from appliance.core.errors import OperatorError, Unavailable, log_exception
-from appliance.database.database import ChangedBeside
-from appliance.doctor.check import (
+from appliance.checks.check import (
     RELAY_AWAY,
     RELAY_UNUSABLE,
     list_observations,
     observe,
 )
+from appliance.core.errors import OperatorError, Unavailable, log_exception
+from appliance.database.database import ChangedBeside
 from appliance.http.request import networks_of
 from appliance.relay import Relay
 
@@ -36,7 +36,7 @@ _NO_HTTPS = (
 _RETRY_SECONDS = (0.5, 3.0)
 _RETRY_REFUSED_SECONDS = (60.0, 90.0)
 _READ_AGAIN_SECONDS = (30.0, 60.0)
-# Time offline before it is observed. To restart the relay takes less, and so does the relay to
+# Time offline before it is reported. Restarting the relay takes less, and so does the relay to
 # notice that an earlier line is dead.
 _QUIET_SECONDS = 30.0
 

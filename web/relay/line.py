@@ -21,7 +21,7 @@ from appliance.http.request import BY_RELAY, Networks, address_of, is_in
 from appliance.relay import Relay
 from web.connection import READ_AT_ONCE
 
-_LISTEN_HOST = "127.0.0.1"  # of the relay; HAProxy connects there
+_LISTEN_HOST = "127.0.0.1"  # the relay's loopback address, to which HAProxy connects
 _CONNECT_SECONDS = 10.0
 _KEEPALIVE_SECONDS, _KEEPALIVE_MISSES = 4, 1
 _UNACKNOWLEDGED_MS = 8000  # if sent data is not acknowledged for this long, the connection ends

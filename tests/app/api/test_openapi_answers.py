@@ -89,7 +89,7 @@ async def a_sixth(running):
         ("changeWebhook", 409, "TOO_MANY_ENDPOINTS", {"active": True}, a_sixth),
     ],
 )  # fmt: skip
-async def test_a_refusal_is_what_the_document_says(
+async def test_error_responses_match_the_document(
     running, document, operation, status, code, body, before
 ):
     answered = await ask(running, operation, await before(running), json=body)
@@ -98,7 +98,9 @@ async def test_a_refusal_is_what_the_document_says(
 
 
 @pytest.mark.parametrize("operation", ROUTES)
-async def test_a_bad_key_is_answered_as_documented(running, document, operation, monkeypatch):
+async def test_responses_to_an_invalid_key_match_the_document(
+    running, document, operation, monkeypatch
+):
     scope = ROUTES[operation].scope
     poor = await a_key(running.live, tuple(s for s in SCOPES if s != scope)) if scope else ""
     revoked = await a_key(running.live)
@@ -130,7 +132,7 @@ async def test_a_bad_key_is_answered_as_documented(running, document, operation,
     [(OSError("disk"), (500, "INTERNAL_ERROR")), (Unavailable(), (503, "UNAVAILABLE"))],
     ids=["accident", "stopping"],
 )
-async def test_our_faults_are_answered_as_documented(
+async def test_responses_to_internal_errors_match_the_document(
     running, document, operation, accident, expected, monkeypatch
 ):
     body = {"createReservation": a_body(), "createWebhook": RECEIVER}.get(operation)
@@ -140,7 +142,7 @@ async def test_our_faults_are_answered_as_documented(
 
 
 @pytest.mark.parametrize("operation", BODIES)
-async def test_a_bad_body_is_answered_as_documented(running, document, operation):
+async def test_responses_to_an_invalid_body_match_the_document(running, document, operation):
     for raw, expected in ((b"[]", (400, "INVALID_JSON")), (b" " * 65537, (413, "BODY_TOO_LARGE"))):
         answered = await ask(running, operation, data=raw)
         assert_documented(document, operation, expected, answered)

@@ -9,7 +9,7 @@ async def fetch(running, path, **headers):
 
 
 @pytest.mark.parametrize("prefix", ["", "/test"])
-async def test_only_the_reader_compiles_webassembly(running, prefix):
+async def test_only_the_qr_code_reader_page_may_compile_webassembly(running, prefix):
     page, text = await fetch(running, f"{prefix}/door")
     reader, _ = await fetch(running, f"{prefix}/door/reader.js")
 
@@ -23,7 +23,7 @@ async def test_only_the_reader_compiles_webassembly(running, prefix):
 
 
 @pytest.mark.parametrize("prefix", ["", "/test"])
-async def test_the_service_worker_keeps_files_that_exist_and_rules_the_door_alone(running, prefix):
+async def test_the_service_worker_caches_existing_files_and_controls_only_the_door(running, prefix):
     worker, text = await fetch(running, f"{prefix}/door/service-worker.js")
     shell = json.loads(text.partition("=")[2].partition(";\n")[0])
     assert worker.headers["Service-Worker-Allowed"] == shell["page"] == f"{prefix}/door"
@@ -38,7 +38,7 @@ async def fetch_status(running, url):
 
 
 @pytest.mark.parametrize(("language", "direction"), [("fr", "ltr"), ("ar", "rtl")])
-async def test_the_manifest_speaks_the_visitors_language(running, language, direction):
+async def test_the_manifest_is_in_the_visitors_language(running, language, direction):
     _, text = await fetch(running, "/door/manifest.webmanifest", **{"Accept-Language": language})
     manifest = json.loads(text)
     assert (manifest["dir"], manifest["scope"]) == (direction, "/door")

@@ -18,7 +18,7 @@ def pass_in(html: str) -> str | None:
     return found.group(1) if found else None
 
 
-async def test_the_card_says_who_where_and_the_code_and_has_the_reservations_own_pass(world, guest):
+async def test_the_page_shows_guest_venue_access_code_and_the_pass_of_the_reservation(world, guest):
     reservation = await world.reserve(
         access_code="SVC-7K2M", pass_id=b"12345678", guests=7, slot=None
     )
@@ -35,7 +35,7 @@ async def test_the_card_says_who_where_and_the_code_and_has_the_reservations_own
 
 
 @pytest.mark.parametrize("status", ["cancelled", "declined"])
-async def test_a_freed_table_shows_neither_pass_nor_code_nor_buttons(world, guest, status):
+async def test_the_page_of_a_closed_reservation_has_no_pass_code_or_buttons(world, guest, status):
     reservation = await world.reserve(status=status, access_code="SVC-7K2M")
     html = await (await guest.get(world.access(reservation))).text()
     assert pass_in(html) is None
@@ -48,7 +48,7 @@ async def test_a_freed_table_shows_neither_pass_nor_code_nor_buttons(world, gues
     ("accepted", "code", "direction"),
     [("en-US,en", "en", "ltr"), ("ar-MA,ar", "ar", "rtl"), ("ja", "fr", "ltr")],
 )
-async def test_the_page_speaks_the_visitors_language(world, guest, accepted, code, direction):
+async def test_the_page_is_in_the_visitors_language(world, guest, accepted, code, direction):
     path = world.access(await world.reserve())
     answer = await guest.get(path, headers={"Accept-Language": accepted})
     html = await answer.text()
@@ -56,7 +56,7 @@ async def test_the_page_speaks_the_visitors_language(world, guest, accepted, cod
     assert answer.headers["Content-Language"] == code
 
 
-async def test_no_page_of_a_guest_is_kept_indexed_framed_or_told_to_others(world, guest):
+async def test_guest_pages_are_not_cached_indexed_framed_or_leaked_by_referrer(world, guest):
     path = world.access(await world.reserve())
 
     for answer in (await guest.get(path), await guest.get(f"{path}/calendar.ics"),
@@ -70,7 +70,7 @@ async def test_no_page_of_a_guest_is_kept_indexed_framed_or_told_to_others(world
                 "frame-ancestors 'none'"} <= set(policy)  # fmt: skip
 
 
-async def test_the_policy_allows_the_styles_in_the_page_and_no_others(world, guest):
+async def test_the_content_security_policy_allows_only_the_styles_in_the_page(world, guest):
     page = await guest.get(world.access(await world.reserve()))
 
     (styles,) = re.findall("<style>(.*?)</style>", await page.text(), re.DOTALL)
@@ -80,7 +80,7 @@ async def test_the_policy_allows_the_styles_in_the_page_and_no_others(world, gue
 
 
 @pytest.mark.parametrize("link", ["access", "claim"])
-async def test_a_preview_of_a_link_names_the_venue_and_no_guest(world, guest, link):
+async def test_a_link_preview_names_the_venue_but_no_guest(world, guest, link):
     path = getattr(world, link)(await world.reserve())
 
     page = await (await guest.get(path)).text()
@@ -95,7 +95,7 @@ async def dump(world) -> bytes:
     return await world.database.read(lambda reader: reader.connection.serialize("main"))
 
 
-async def test_looking_changes_nothing(world, guest):
+async def test_viewing_the_page_changes_nothing(world, guest):
     reservation = await world.reserve()
     paths = [world.access(reservation), f"{world.access(reservation)}/calendar.ics",
              world.claim(reservation), "/access/wrong", "/claim-guest/wrong"]  # fmt: skip
@@ -108,7 +108,7 @@ async def test_looking_changes_nothing(world, guest):
     assert await dump(world) == before
 
 
-async def test_a_page_that_is_still_so_is_not_sent_again(world, guest):
+async def test_an_unchanged_page_is_not_sent_again(world, guest):
     reservation = await world.reserve()
     path = world.access(reservation)
     first = await guest.get(path)
@@ -127,7 +127,7 @@ async def test_a_page_that_is_still_so_is_not_sent_again(world, guest):
     assert changed.headers["ETag"] != mark
 
 
-async def test_the_saved_picture_is_the_pass_and_is_called_after_the_evening(world, guest):
+async def test_the_downloaded_image_contains_the_pass_and_is_named_after_the_evening(world, guest):
     path = world.access(await world.reserve())
 
     answer = await guest.get(f"{path}/pass.png")
@@ -141,7 +141,7 @@ async def test_the_saved_picture_is_the_pass_and_is_called_after_the_evening(wor
     assert image.size == (784, 784)
 
 
-async def test_the_service_worker_keeps_to_the_cards_of_its_environment(worlds, guest):
+async def test_the_service_worker_controls_only_guest_pages_of_its_environment(worlds, guest):
     for world in worlds:
         answer = await guest.get(f"{world.environment.prefix}/access/service-worker.js")
         scope = f"{world.environment.prefix}/access/"

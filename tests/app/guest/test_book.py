@@ -34,7 +34,7 @@ def early(clock):
     clock.set("2026-11-21T12:00:00Z")
 
 
-async def test_a_booking_is_confirmed_leads_to_its_page_and_to_this_devices_list(world, guest):
+async def test_a_confirmed_booking_opens_its_page_and_appears_in_the_devices_list(world, guest):
     answer = await send(guest, a_form(await token_of(world, guest)))
     place = answer.headers["Location"]
     html = await (await guest.get(place)).text()
@@ -54,7 +54,7 @@ async def test_a_booking_is_confirmed_leads_to_its_page_and_to_this_devices_list
     [("free", 1, "confirmed", "confirmation"), ("free", 0, "requested", "requested"),
      ("prepaid", 1, "pending", "payment_due")],
 )  # fmt: skip
-async def test_each_reservation_mode_has_its_status_and_letter(
+async def test_each_reservation_mode_has_its_own_status_and_email(
     world, guest, mode, auto, status, kind
 ):
     await world.database.write(
@@ -69,7 +69,7 @@ async def test_each_reservation_mode_has_its_status_and_letter(
     assert await rows(world, "SELECT kind, recipient FROM email") == [(kind, "youssef@example.org")]
 
 
-async def test_the_house_chooses_the_smallest_table_that_seats_the_party(world, guest):
+async def test_a_booking_gets_the_smallest_table_that_seats_the_party(world, guest):
     await world.database.write(
         lambda tx: tx.execute("UPDATE venue_table SET capacity_max = 2 WHERE number = 'T4'")
     )
@@ -77,7 +77,7 @@ async def test_the_house_chooses_the_smallest_table_that_seats_the_party(world, 
     assert [row[0] for row in await reservations(world)] == ["T4"]
 
 
-async def test_who_comes_second_hears_which_tables_are_free_and_loses_nothing(world, guest):
+async def test_a_guest_who_loses_a_table_sees_the_free_ones_and_keeps_the_typed_text(world, guest):
     token = await token_of(world, guest)
     await world.reserve(table_id=table_id("T2"))
 
@@ -92,7 +92,7 @@ async def test_who_comes_second_hears_which_tables_are_free_and_loses_nothing(wo
     assert (await send(guest, a_form(token, **{"table-19:30": table_id("T3")}))).status == 303
 
 
-async def test_who_finds_the_hour_full_hears_which_hours_are_not(world, guest):
+async def test_a_guest_who_chose_a_full_slot_sees_the_free_slots(world, guest):
     token = await token_of(world, guest)
     for number in ("T1", "T2", "T3", "T4", "T5"):
         await world.reserve(table_id=table_id(number))
@@ -116,19 +116,23 @@ NOT_OFFERED = [
 
 
 @pytest.mark.parametrize("changes", WRONG + NOT_OFFERED)
-async def test_what_is_wrong_or_not_offered_says_so_and_books_nothing(world, guest, changes):
+async def test_an_invalid_or_unavailable_choice_is_explained_and_books_nothing(
+    world, guest, changes
+):
     answer = await send(guest, a_form(await token_of(world, guest), **changes))
     assert answer.status == (400 if changes in WRONG else 409)
     assert 'role="alert"' in await answer.text()
     assert await reservations(world) == []
 
 
-async def test_policies_and_phone_number_are_read_before_booking_and_beside_the_pass(world, guest):
+async def test_policies_and_phone_number_are_shown_before_booking_and_beside_the_pass(world, guest):
     policies = {"cancellation": "24 h <b>", "lateArrivalMinutes": 20, "minimumAge": "18"}
     policies |= {"Chiens": "en laisse", "petsAllowed": True}
-    changes = {"policies": json.dumps(policies), "phone": "+212 524 00 00 00"}
+    changes = {"policies": json.dumps(policies), "phone": "+212 524 00 00 00", "days": 44}
     await world.database.write(
-        lambda tx: tx.execute("UPDATE venue SET policies = :policies, phone = :phone", changes)
+        lambda tx: tx.execute(
+            "UPDATE venue SET policies = :policies, phone = :phone, contact_days = :days", changes
+        )
     )
     for path in ("/book", world.access(await world.reserve())):
         html = await (await guest.get(path)).text()
@@ -138,9 +142,10 @@ async def test_policies_and_phone_number_are_read_before_booking_and_beside_the_
         assert " 20 minutes" in html
         assert "Âge minimum" not in html  # not a number
         assert 'href="tel:+212524000000"' in html
+        assert path != "/book" or "44 jours" in html
 
 
-async def test_a_slot_after_midnight_is_offered_with_the_date_on_which_it_begins(world, guest):
+async def test_a_slot_after_midnight_is_offered_with_its_calendar_date(world, guest):
     await world.database.write(
         lambda tx: tx.execute(
             "UPDATE slot SET start = '00:30', end = '03:00' WHERE start = '22:00'"
@@ -153,7 +158,7 @@ async def test_a_slot_after_midnight_is_offered_with_the_date_on_which_it_begins
     assert re.search(r"00:30 – 03:00</span>\s*<span[^>]*>dim. 22 nov.", html)
 
 
-async def test_an_hour_that_has_begun_is_neither_offered_nor_booked(world, guest):
+async def test_a_slot_that_has_started_is_neither_offered_nor_bookable(world, guest):
     world.clock.set("2026-11-21T19:00:00Z")
     token = await token_of(world, guest)
     world.clock.set("2026-11-21T19:40:00Z")
@@ -166,7 +171,7 @@ async def test_an_hour_that_has_begun_is_neither_offered_nor_booked(world, guest
     assert await reservations(world) == []
 
 
-async def test_a_closing_day_says_so(world, guest):
+async def test_the_page_says_that_a_closing_day_is_closed(world, guest):
     await world.database.write(
         lambda tx: tx.insert(
             "closing_day",
@@ -181,7 +186,7 @@ async def test_a_closing_day_says_so(world, guest):
     assert 'data-day="2026-11-22"' in html
 
 
-async def test_a_page_that_has_booked_books_another_wish_when_sent_again(world, guest):
+async def test_going_back_and_choosing_differently_makes_a_second_booking(world, guest):
     form = a_form(await token_of(world, guest))
     await send(guest, form)
     other = {**form, "name": "Nadia Tazi", "when": "22:00"}

@@ -1,4 +1,4 @@
-"""What guests change by themselves from their link, until when, and who hears of it."""
+"""Changes that guests make through their link: what, until when, and who is notified."""
 
 import pytest
 
@@ -16,24 +16,24 @@ async def now_of(world, reservation: str):
 
 
 async def told(world) -> list[str]:
-    """The events and the kinds of emails so far."""
+    """Return the events and the kinds of emails so far."""
     sql = """SELECT type FROM event WHERE type <> 'reservation.created'
              UNION ALL SELECT kind FROM email"""
     return await world.database.read(lambda reader: [row[0] for row in reader.rows(sql)])
 
 
-async def test_a_party_comes_with_fewer_and_partners_guest_and_house_hear_of_it(world, guest):
+async def test_reducing_the_party_notifies_the_partner_the_guest_and_the_venue(world, guest):
     await world.database.write(lambda tx: tx.execute("UPDATE venue SET house_email = 'h@riad.ma'"))
     reservation = await world.reserve(date="2026-11-22")
 
     assert await post(world, guest, reservation, guests="1") == 303
 
-    assert (await now_of(world, reservation)).guests == 1  # below what the table is meant for
+    assert (await now_of(world, reservation)).guests == 1  # below the table's minimum
     assert await told(world) == ["reservation.updated", "changed", "house_changed"]
 
 
 @pytest.mark.parametrize("guests", ["0", "5", "-1", "2.5", ""])
-async def test_more_guests_or_none_is_refused(world, guest, guests):
+async def test_a_guest_cannot_raise_the_party_or_reduce_it_to_none(world, guest, guests):
     reservation = await world.reserve(date="2026-11-22")
 
     assert await post(world, guest, reservation, guests=guests) == 400
@@ -41,7 +41,7 @@ async def test_more_guests_or_none_is_refused(world, guest, guests):
     assert (await now_of(world, reservation)).guests == 4
 
 
-async def test_a_party_that_is_late_says_so_and_takes_it_back(world, guest):
+async def test_a_guest_can_announce_a_late_arrival_and_withdraw_it(world, guest):
     reservation = await world.reserve()
 
     assert await post(world, guest, reservation, late="1") == 303
@@ -56,7 +56,9 @@ async def test_a_party_that_is_late_says_so_and_takes_it_back(world, guest):
     [("2026-11-21T17:29:59Z", 303, 303), ("2026-11-21T17:30:00Z", 409, 303),
      ("2026-11-21T19:44:59Z", 409, 303), ("2026-11-21T19:45:00Z", 409, 409)],
 )  # fmt: skip
-async def test_each_change_ends_at_the_venues_deadline(world, guest, now, fewer, late):
+async def test_guests_cannot_change_anything_after_the_venues_deadline(
+    world, guest, now, fewer, late
+):
     kept = """UPDATE venue SET policies = '{"lateArrivalMinutes": 15}'"""
     await world.database.write(lambda tx: tx.execute(kept))
     reservation = await world.reserve()
@@ -66,7 +68,7 @@ async def test_each_change_ends_at_the_venues_deadline(world, guest, now, fewer,
     assert await post(world, guest, reservation, late="1") == late
 
 
-async def test_after_the_deadline_the_page_has_the_number_to_call_instead(world, guest):
+async def test_after_the_deadline_the_page_shows_the_phone_number_instead(world, guest):
     await world.database.write(lambda tx: tx.execute("UPDATE venue SET phone = '05 24 00 00 00'"))
     path = f"{world.access(await world.reserve())}/change"
 
@@ -79,7 +81,7 @@ async def test_after_the_deadline_the_page_has_the_number_to_call_instead(world,
     assert await has_number()
 
 
-async def test_who_is_in_changes_nothing_any_more(world, guest):
+async def test_guests_who_have_arrived_cannot_change_their_reservation(world, guest):
     reservation = await world.reserve(date="2026-11-22", checked_in_at=1, arrived=2)
 
     for form in ({"guests": "2"}, {"late": "1"}):
@@ -87,7 +89,7 @@ async def test_who_is_in_changes_nothing_any_more(world, guest):
 
 
 @pytest.mark.parametrize("status", ["cancelled", "declined"])
-async def test_a_freed_table_cannot_be_changed(world, guest, status):
+async def test_a_closed_reservation_cannot_be_changed_by_its_guest(world, guest, status):
     reservation = await world.reserve(date="2026-11-22", status=status)
 
     for form in ({"guests": "2"}, {"late": "1"}):

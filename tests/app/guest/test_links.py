@@ -39,7 +39,7 @@ async def dead_links(world) -> list[str]:
     ]
 
 
-async def test_expired_unknown_and_malformed_links_get_the_same_friendly_page(world, guest):
+async def test_expired_unknown_and_malformed_links_get_the_same_page(world, guest):
     answers = [await guest.get(f"/access/{token}") for token in await dead_links(world)]
     pages = {(answer.status, await answer.read()) for answer in answers}
     headers = [{k: v for k, v in answer.headers.items() if k != "Date"} for answer in answers]
@@ -61,7 +61,7 @@ PASTED = [
 
 @pytest.mark.parametrize("pasted", PASTED)
 @pytest.mark.parametrize("prefix", ["", "/test"])
-async def test_a_link_is_opened_however_it_was_pasted(worlds, guest, pasted, prefix):
+async def test_a_link_pasted_with_extra_characters_still_opens(worlds, guest, pasted, prefix):
     world = worlds[bool(prefix)]
     reservation = await world.reserve()
     for path in (world.access(reservation), world.claim(reservation)):
@@ -83,7 +83,7 @@ async def test_a_pasted_link_keeps_its_language_and_query(world, guest):
         assert answer.headers.get("Location") == right, wrong
 
 
-async def test_a_pasted_link_that_is_no_address_of_ours_is_opened_too(running):
+async def test_a_pasted_link_with_a_foreign_address_still_opens(running):
     reservation = await seat(running)
     path = f"/access/{running.live.keyring.access_token(reservation.id, 0)}"
     for wrong in (f"/{path}", f"///{path}/", f"{path}%0A", path.replace("access", "Access")):
@@ -94,7 +94,7 @@ async def test_a_pasted_link_that_is_no_address_of_ours_is_opened_too(running):
             assert (answer.status, answer.headers.get("Location")) == (302, path), wrong
 
 
-async def test_a_link_of_the_other_environment_opens_nothing(worlds, guest):
+async def test_a_link_of_the_other_environment_does_not_open(worlds, guest):
     live, test = worlds
     token = test.environment.keyring.access_token(await live.reserve(), 0)
     assert (await guest.get(f"/access/{token}")).status == 404
@@ -112,7 +112,7 @@ async def ask(world, token: str):
 
 
 @pytest.mark.slow
-async def test_no_guess_takes_visibly_longer_than_another(world):
+async def test_response_times_do_not_reveal_whether_a_guessed_link_is_close(world):
     """The median times for three kinds of guesses differ by less than a quarter.
 
     Measures processor time, because wall-clock time also depends on other processes.
@@ -126,7 +126,7 @@ async def test_no_guess_takes_visibly_longer_than_another(world):
     }
     took = {kind: [] for kind in kinds}
 
-    for number in range(SAMPLES):  # in turn, so that other load slows all kinds alike
+    for number in range(SAMPLES):  # alternate, so that other load slows all kinds equally
         for kind, guess in kinds.items():
             token = guess(number)
             begun = time.thread_time()

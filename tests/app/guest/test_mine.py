@@ -25,7 +25,7 @@ async def count(world, sql: str) -> int:
     return await world.database.read(lambda reader: reader.value(sql))
 
 
-async def test_a_claimed_reservation_is_among_my_reservations_on_this_device_alone(world, guest):
+async def test_a_claimed_reservation_is_listed_only_on_this_device(world, guest):
     reservation, mine = await claimed(world, guest)
     here = await (await guest.get("/me", headers=mine)).text()
     elsewhere = await (await guest.get("/me")).text()
@@ -34,14 +34,14 @@ async def test_a_claimed_reservation_is_among_my_reservations_on_this_device_alo
     assert reservation not in elsewhere
 
 
-async def test_the_cookie_is_for_this_box_over_tls_and_no_script(world, guest):
+async def test_the_cookie_is_host_only_secure_and_invisible_to_scripts(world, guest):
     answer = await guest.post(world.claim(await world.reserve()))
     cookie = answer.headers["Set-Cookie"]
     assert cookie.startswith("__Host-venuebox-guest-")
     assert {"Secure", "HttpOnly", "Path=/", "SameSite=Lax"} <= set(cookie.split("; "))
 
 
-async def test_a_second_tap_on_one_device_keeps_one_claim_and_sets_no_new_cookie(world, guest):
+async def test_claiming_twice_on_one_device_keeps_one_claim_and_the_same_cookie(world, guest):
     reservation, mine = await claimed(world, guest)
     again = await guest.post(world.claim(reservation), headers={**mine, **SAME_ORIGIN})
     assert again.status == 200
@@ -51,17 +51,17 @@ async def test_a_second_tap_on_one_device_keeps_one_claim_and_sets_no_new_cookie
 
 
 @pytest.mark.parametrize("forge", ["{}A", "B{}", "", "x" * 4000])
-async def test_a_forged_cookie_is_nobodys(world, guest, forge):
+async def test_a_forged_cookie_lists_no_reservations(world, guest, forge):
     reservation, mine = await claimed(world, guest)
     name, _, token = mine["Cookie"].partition("=")
-    kept = token[:-1] if token[-1] not in "ABCD" else token[1:]  # an A could restore it
+    kept = token[:-1] if token[-1] not in "ABCD" else token[1:]  # an A could restore the original
     forged = {"Cookie": f"{name}={forge.format(kept)}"}
     assert reservation not in await (await guest.get("/me", headers=forged)).text()
     assert (await guest.get(f"/me/{reservation}", headers=forged)).status == 404
 
 
 @pytest.mark.parametrize("path", ["", "/data.json"])
-async def test_a_reservation_of_somebody_else_opens_nothing(world, guest, path):
+async def test_another_guests_reservation_cannot_be_opened(world, guest, path):
     _, mine = await claimed(world, guest)
     other = await world.reserve(slot="22:00")
     dead = await (await guest.get("/access/x")).read()
@@ -69,7 +69,7 @@ async def test_a_reservation_of_somebody_else_opens_nothing(world, guest, path):
     assert (answer.status, await answer.read()) == (404, dead)
 
 
-async def test_the_spelling_is_corrected_and_what_is_left_empty_stays(world, guest):
+async def test_a_guest_can_correct_the_name_and_empty_fields_keep_their_value(world, guest):
     reservation, mine = await claimed(world, guest)
 
     answer = await guest.post(
@@ -90,7 +90,7 @@ async def test_the_spelling_is_corrected_and_what_is_left_empty_stays(world, gue
 @pytest.mark.parametrize(
     ("field", "value"), [("email", "not an address"), ("phone", "12"), ("language", "de")]
 )
-async def test_a_wrong_correction_is_refused_and_nothing_is_kept(world, guest, field, value):
+async def test_an_invalid_correction_is_refused_and_stores_nothing(world, guest, field, value):
     reservation = await world.reserve()
     answer = await guest.post(world.claim(reservation), data={field: value, "name": "Other"})
     html = await answer.text()
@@ -103,7 +103,7 @@ async def test_a_wrong_correction_is_refused_and_nothing_is_kept(world, guest, f
     assert await count(world, "SELECT count(*) FROM claim") == 0
 
 
-async def test_the_claim_page_shows_no_contact_in_full(world, guest):
+async def test_the_claim_page_shows_contacts_only_in_part(world, guest):
     path = world.claim(await world.reserve(customer_phone="+212 600 123 456"))
     html = await (await guest.get(path)).text()
     assert "salma@example.org" not in html
@@ -111,7 +111,7 @@ async def test_the_claim_page_shows_no_contact_in_full(world, guest):
     assert "600 123 456" not in html
 
 
-async def test_a_guest_cancels_in_time_and_the_partners_hear_of_it(world, guest):
+async def test_a_guest_can_cancel_in_time_and_partners_are_notified(world, guest):
     reservation, mine = await claimed(world, guest, date="2026-11-22")
     path = f"{world.access(reservation)}/cancel"
     answer = await guest.post(path, headers={**mine, **SAME_ORIGIN})
@@ -127,7 +127,7 @@ async def test_a_guest_cancels_in_time_and_the_partners_hear_of_it(world, guest)
     [("2026-11-21T17:29:59Z", None, "cancelled"), ("2026-11-21T17:30:00Z", None, "confirmed"),
      ("2026-11-21T17:29:59Z", 1, "confirmed")],
 )  # fmt: skip
-async def test_a_tap_cancels_unless_it_is_within_the_hours_of_the_setting_or_the_guest_is_in(
+async def test_a_guest_can_cancel_until_the_configured_hours_or_the_check_in(
     world, guest, now, checked_in_at, status
 ):
     reservation = await world.reserve(checked_in_at=checked_in_at)
@@ -140,7 +140,7 @@ async def test_a_tap_cancels_unless_it_is_within_the_hours_of_the_setting_or_the
     assert answer.status == (200 if status == "cancelled" else 409)
 
 
-async def test_who_is_too_late_to_cancel_finds_the_number_to_call(world, guest):
+async def test_a_guest_who_is_too_late_to_cancel_sees_the_phone_number(world, guest):
     path = f"{world.claim(await world.reserve())}/cancel"
     await world.database.write(lambda tx: tx.execute("UPDATE venue SET phone = '05 24 00 00 00'"))
     world.clock.set("2026-11-21T17:29:59Z")
@@ -149,7 +149,7 @@ async def test_who_is_too_late_to_cancel_finds_the_number_to_call(world, guest):
     assert 'href="tel:+212524000000"' in await (await guest.get(path)).text()
 
 
-async def test_a_guest_gets_all_that_is_known_of_them(world, guest):
+async def test_a_guest_can_download_all_stored_data_about_them(world, guest):
     reservation, mine = await claimed(world, guest, notes="Sans noix")
 
     answer = await guest.get(f"/me/{reservation}/data.json", headers=mine)
@@ -163,7 +163,7 @@ async def test_a_guest_gets_all_that_is_known_of_them(world, guest):
     assert about["keptInBrowsers"] == 1
 
 
-async def test_before_the_evening_staff_are_asked_to_erase_once(world, guest):
+async def test_before_the_evening_an_erasure_request_reaches_staff_once(world, guest):
     reservation, mine = await claimed(world, guest)
     for _ in range(2):
         await guest.post(f"/me/{reservation}/erasure", headers={**mine, **SAME_ORIGIN})
@@ -172,7 +172,7 @@ async def test_before_the_evening_staff_are_asked_to_erase_once(world, guest):
     assert await count(world, "SELECT count(*) FROM history WHERE what = 'erasure_asked'") == 1
 
 
-async def test_after_the_evening_a_guest_is_erased_at_once(world, guest):
+async def test_after_the_evening_an_erasure_request_is_carried_out_immediately(world, guest):
     reservation, mine = await claimed(world, guest)
     world.clock.set("2026-11-22T13:00:00Z")  # the links have expired, but not the cookie
 
@@ -186,7 +186,7 @@ async def test_after_the_evening_a_guest_is_erased_at_once(world, guest):
     assert await count(world, "SELECT count(*) FROM claim") == 0
 
 
-async def test_forgetting_empties_the_list_and_changes_no_reservation(world, guest):
+async def test_forgetting_the_device_empties_its_list_and_changes_no_reservation(world, guest):
     reservation, mine = await claimed(world, guest)
     answer = await guest.post("/me/forget", headers={**mine, **SAME_ORIGIN}, allow_redirects=False)
     assert answer.status == 303
@@ -195,7 +195,7 @@ async def test_forgetting_empties_the_list_and_changes_no_reservation(world, gue
     assert await one(world, reservation, "status") == "confirmed"
 
 
-async def test_an_access_link_is_no_claim_link(world, guest):
+async def test_an_access_link_cannot_be_used_to_claim(world, guest):
     token = world.environment.keyring.access_token(await world.reserve(), 0)
     assert (await guest.get(f"/claim-guest/{token}")).status == 404
     for path in ("", "/cancel"):
@@ -217,7 +217,7 @@ def stopped(running):
     return running.live.database.peek(wants_no_reminders, EMAIL)
 
 
-async def test_looking_asks_in_the_language_of_the_email_and_one_click_stops_them(running, link):
+async def test_the_unsubscribe_page_asks_first_and_one_click_stops_reminders(running, link):
     for method in ("GET", "HEAD"):
         answer = await running.client.request(method, link)
         assert (answer.status, answer.headers["Content-Language"]) == (200, "ar")

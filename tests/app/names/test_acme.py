@@ -30,7 +30,7 @@ def certificates(tmp_path, clock):
 
 @pytest.fixture
 def orders(monkeypatch):
-    """The orders that reach the authority, which refuses each of them."""
+    """A list of the orders that reach the authority, which refuses all of them."""
     found = []
 
     def obtain(order):
@@ -54,14 +54,14 @@ async def looked_after(certificates, box, settings=SETTINGS):
         await scheduler.close()
 
 
-async def test_nothing_is_ordered_by_a_clock_that_is_not_believed(box, certificates, orders):
+async def test_no_certificate_is_ordered_while_the_clock_is_not_trusted(box, certificates, orders):
     doubt(box.clock)
     async with looked_after(certificates, box):
         assert orders == []
         assert read_state(certificates.folder).attempts == ()
 
 
-async def test_a_refusal_is_recorded_and_is_tried_again_when_its_time_has_come_not_before(
+async def test_a_refused_order_is_recorded_and_retried_only_when_it_is_due(
     box, certificates, orders, clock
 ):
     async with looked_after(certificates, box) as scheduler:
@@ -81,7 +81,7 @@ async def test_a_refusal_is_recorded_and_is_tried_again_when_its_time_has_come_n
         assert read_state(certificates.folder).reason == "caa"
 
 
-async def test_an_attempt_that_cannot_be_recorded_is_not_made(
+async def test_no_order_is_made_if_the_attempt_cannot_be_recorded(
     box, certificates, orders, monkeypatch
 ):
     def write(*_):

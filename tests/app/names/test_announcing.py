@@ -25,7 +25,7 @@ def an_interface(address, index=2):
 
 @pytest.fixture
 def house(monkeypatch):
-    """A network with one address; the next check fails with `trouble` if it is set."""
+    """A network with one address. If `trouble` is set, the next check raises it."""
     found = SimpleNamespace(address="192.168.1.7", index=2, trouble=None)
 
     def look():
@@ -43,7 +43,7 @@ def house(monkeypatch):
 
 @pytest.fixture
 def told(monkeypatch):
-    """The services announced now and in total; the library raises `trouble` once."""
+    """The services announced now and in total. If `trouble` is set, the library raises it once."""
     found = SimpleNamespace(now=[], all=[], trouble=None)
 
     @asynccontextmanager
@@ -66,7 +66,7 @@ def told(monkeypatch):
     return found
 
 
-async def test_links_of_both_environments_follow_and_keep_the_last_address(
+async def test_links_of_both_environments_follow_the_address_and_keep_the_last_one(
     box, house, told, tmp_path
 ):
     directory = DataDirectory(tmp_path)
@@ -89,11 +89,13 @@ async def test_links_of_both_environments_follow_and_keep_the_last_address(
         ("10.0.0.5", None, "http://10.0.0.5:8080"),
         (ANYWHERE, None, "http://127.0.0.1:8080"),
         (ANYWHERE, "http://10.0.0.9:8080", "http://10.0.0.9:8080"),
-        (ANYWHERE, "http://10.0.0.9:9090", "http://127.0.0.1:8080"),  # it has another port
+        (ANYWHERE, "http://10.0.0.9:9090", "http://127.0.0.1:8080"),  # a different port
         (ANYWHERE, "https://riad.example", "http://127.0.0.1:8080"),  # stored by an older version
     ],
 )
-def test_without_a_network_it_is_where_it_listens_or_was_last(house, host, remembered, found):
+def test_without_a_network_the_address_is_the_configured_or_last_known_one(
+    house, host, remembered, found
+):
     house.address = None
     assert find_addresses(host, PORT, remembered) == (found,)
 
@@ -107,7 +109,9 @@ def test_without_a_network_it_is_where_it_listens_or_was_last(house, host, remem
         ("http://192.168.1.8:8080", "http://192.168.1.8:8080"),
     ],
 )
-def test_in_a_network_without_a_router_it_is_at_its_own_address(monkeypatch, remembered, found):
+def test_in_a_network_without_a_router_the_machines_own_address_is_used(
+    monkeypatch, remembered, found
+):
     own = [an_interface("192.168.1.7"), an_interface("192.168.1.8")]
     monkeypatch.setattr(mdns, "own_interfaces", lambda: own)
     monkeypatch.setattr(mdns, "source_address", lambda _: None)
@@ -119,9 +123,7 @@ def renamed(tx, slug):
     apply_venue(tx, parse_venue_file(VENUE.replace("riad-atlas", slug), tx.zones))
 
 
-async def test_a_venue_that_gets_another_slug_is_announced_under_it_at_once(
-    box, house, told, monkeypatch
-):
+async def test_a_changed_slug_is_announced_immediately(box, house, told, monkeypatch):
     monkeypatch.setattr(mdns, "_LOOK_SECONDS", 3600.0)
     async with following(box, ANYWHERE, PORT):
         await until(lambda: told.now)
@@ -144,7 +146,7 @@ async def test_without_an_address_nothing_is_announced_until_there_is_one(box, h
         await until(lambda: told.now and told.now[0][1] == ("192.168.1.9",))
 
 
-async def test_a_move_that_fails_is_tried_again_and_announced_meanwhile(
+async def test_a_failed_update_of_the_address_is_retried_and_announced_meanwhile(
     box, house, told, tmp_path, monkeypatch
 ):
     directory, remember = DataDirectory(tmp_path), DataDirectory.remember_address

@@ -1,4 +1,4 @@
-"""A box looks for another one of its venue on the network before it serves."""
+"""Before a box serves, it looks for another box of its venue on the network."""
 
 from dataclasses import replace
 from ipaddress import ip_interface
@@ -17,7 +17,7 @@ ANYWHERE = "0.0.0.0"  # noqa: S104 - nothing listens
 
 @pytest.fixture
 def found(monkeypatch):
-    """The base URLs that are announced for the venue; an exception is raised instead."""
+    """The announced base URLs of the venue. An exception in the list is raised."""
     urls = []
 
     async def look_up(_venue_id, _host):
@@ -29,7 +29,7 @@ def found(monkeypatch):
     return urls
 
 
-async def test_a_box_that_answers_with_the_same_keys_is_a_duplicate(running, found):
+async def test_another_box_with_the_same_keys_is_reported_as_a_duplicate(running, found):
     found.append(str(running.client.make_url("")))
 
     with pytest.raises(OperatorError):
@@ -37,7 +37,7 @@ async def test_a_box_that_answers_with_the_same_keys_is_a_duplicate(running, fou
     await refuse_duplicate(running.box, "127.0.0.1")
 
 
-async def test_a_box_with_other_keys_is_none(running, found):
+async def test_another_box_with_different_keys_is_not_a_duplicate(running, found):
     found.append(str(running.client.make_url("")))
     other = replace(running.box.live, keyring=Keyring(bytes(32), "live"))
 
@@ -45,7 +45,7 @@ async def test_a_box_with_other_keys_is_none(running, found):
 
 
 @pytest.mark.parametrize("trouble", [OSError("no network"), RuntimeError("no adapter")])
-async def test_a_network_that_fails_does_not_keep_the_box_from_serving(box, found, trouble):
+async def test_a_failing_network_does_not_prevent_the_box_from_serving(box, found, trouble):
     found.append(trouble)
 
     await refuse_duplicate(box, ANYWHERE)
@@ -56,7 +56,7 @@ async def test_a_network_that_fails_does_not_keep_the_box_from_serving(box, foun
     [
         ("192.168.1.20", True),
         ("fd00::20", True),
-        ("192.168.1.7", False),  # its own
+        ("192.168.1.7", False),  # the box's own announcement
         ("192.168.2.20", False),
         ("127.0.0.1", False),
         ("169.254.169.254", False),
@@ -65,7 +65,7 @@ async def test_a_network_that_fails_does_not_keep_the_box_from_serving(box, foun
         ("8.8.8.8", False),
     ],
 )
-def test_only_other_machines_in_its_own_networks_are_asked(monkeypatch, address, is_asked):
+def test_only_other_machines_in_the_boxs_own_networks_are_asked(monkeypatch, address, is_asked):
     networks = ("192.168.1.7/24", "fd00::7/64")
     own = [network.Interface("eth0", 2, ip_interface(text)) for text in networks]
     monkeypatch.setattr(network, "own_interfaces", lambda: own)

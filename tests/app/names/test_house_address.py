@@ -1,4 +1,4 @@
-"""Which of the machine's addresses the house reaches, with VPNs, containers and modems beside."""
+"""Which addresses of the machine are reachable from the venue's network, despite VPNs."""
 
 from ipaddress import ip_interface
 
@@ -29,14 +29,14 @@ def interfaces(*rows):
      ("ppp0", "10.64.64.64/24"), ("wwan0", "10.155.3.9/24"), ("eth1", "10.155.3.9/30"),
      ("eth1", "10.155.3.9/31"), ("eth1", "10.155.3.9/32"), ("eth0", "fd00::20/64")],
 )  # fmt: skip
-def test_the_house_is_not_in_a_vpn_a_container_or_at_a_carrier(other):
+def test_addresses_of_a_vpn_container_or_carrier_are_not_offered(other):
     assert house_addresses(interfaces(other, HOUSE)) == ["192.168.1.20"]
 
 
 @pytest.mark.parametrize(
     "name", ["eth0", "enp3s0", "wlan0", "wlp2s0", "end0", "br0", "vmbr0", "bond0"]
 )
-def test_the_house_is_in_every_network_of_its_own(name):
+def test_the_addresses_in_all_private_networks_are_offered(name):
     assert house_addresses(interfaces((name, "10.0.0.5/24"))) == ["10.0.0.5"]
 
 
@@ -52,7 +52,7 @@ def test_private_addresses_come_before_public_ones():
      ("10.66.0.2", "http://192.168.8.100:8080", "192.168.8.100"),
      (None, "http://192.168.8.100:9090", "192.168.1.20"), (None, None, "192.168.1.20")],
 )  # fmt: skip
-def test_of_several_the_one_on_the_way_out_is_first_then_the_last_one(
+def test_the_address_on_the_default_route_comes_first_and_then_the_last_used_one(
     monkeypatch, way_out, remembered, first
 ):
     own = interfaces(HOUSE, ("eth1", "192.168.8.100/24"), ("wg0", "10.66.0.2/24"))
@@ -66,14 +66,14 @@ def test_of_several_the_one_on_the_way_out_is_first_then_the_last_one(
 
 
 @pytest.mark.parametrize("host", [ANYWHERE, "10.0.0.5"])
-def test_the_setting_names_the_address_whatever_the_machine_has(monkeypatch, host):
+def test_the_configured_address_overrides_the_detected_ones(monkeypatch, host):
     monkeypatch.setattr(mdns, "own_interfaces", lambda: interfaces(HOUSE))
     monkeypatch.setattr(mdns, "source_address", lambda _: "192.168.1.20")
 
     assert find_addresses(host, PORT, None, "10.1.2.3") == ("http://10.1.2.3:8080",)
 
 
-async def test_a_phone_is_offered_every_address_that_may_be_the_house(running):
+async def test_a_phone_is_offered_every_possible_address_in_the_venue(running):
     running.box.move("http://192.168.1.20:8080", "http://192.168.8.100:8080")
     manager = await a_person(running, "manager")
 

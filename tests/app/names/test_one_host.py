@@ -27,7 +27,7 @@ def settings(data, host, app_url, tls_port):
 
 
 def links(data):
-    """Return the sign-in link and the pairing link that commands print beside the box."""
+    """Return the sign-in link and the pairing link that commands print while the box runs."""
     person = venuebox("staff", "create", "--name", "Yasmine", "--role", "door", "--json", data=data)
     offer = ("--environment", "live", "--name", "Entrée", "--json")
     phone = venuebox("terminal", "pair", *offer, data=data)
@@ -35,7 +35,7 @@ def links(data):
 
 
 @pytest.mark.parametrize("started_with", [(), ("--host", EVERYWHERE)])
-def test_a_box_that_is_opened_to_the_house_names_its_https(tmp_path, unused_tcp_port, started_with):
+def test_a_box_opened_to_the_lan_prints_its_https_address(tmp_path, unused_tcp_port, started_with):
     data = found_box(tmp_path).data
     host = ALONE if started_with else EVERYWHERE
     settings(data, host, "http://192.168.1.20:8080", unused_tcp_port)
@@ -44,7 +44,7 @@ def test_a_box_that_is_opened_to_the_house_names_its_https(tmp_path, unused_tcp_
     assert all(link.startswith(f"https://192.168.1.20:{unused_tcp_port}/") for link in found)
 
 
-def test_the_first_start_shows_the_house_where_it_listens(tmp_path, unused_tcp_port):
+def test_the_first_start_prints_the_lan_address(tmp_path, unused_tcp_port):
     data = tmp_path / "box"
     data.mkdir(mode=0o700)
     settings(data, ALONE, "http://192.168.1.20:8080", unused_tcp_port)

@@ -54,7 +54,7 @@ def dns(certificates):
     return names_in(read_certificate(certificates.folder / LEAF)).dns
 
 
-async def test_a_venue_that_is_renamed_has_its_certificate_at_once(box, certificates):
+async def test_a_renamed_venue_gets_its_certificate_immediately(box, certificates):
     async with looked_after(certificates, box) as scheduler:
         assert dns(certificates) == ("localhost", "riad-atlas.local")
         await rename(box, slug="dar-zitoun")
@@ -62,7 +62,9 @@ async def test_a_venue_that_is_renamed_has_its_certificate_at_once(box, certific
         assert dns(certificates) == ("dar-zitoun.local", "localhost")
 
 
-async def test_nothing_is_signed_by_a_doubtful_clock_or_after_the_end(box, certificates):
+async def test_nothing_is_signed_with_a_doubtful_clock_or_after_the_authority_expires(
+    box, certificates
+):
     doubt(box.clock)
     async with looked_after(certificates, box) as scheduler:
         await rename(box, slug="dar-zitoun")
@@ -78,7 +80,7 @@ async def test_nothing_is_signed_by_a_doubtful_clock_or_after_the_end(box, certi
 
 
 @pytest.mark.parametrize("path", [None, "/trust/ca.crt", "/trust/ca.mobileconfig"])
-async def test_once_a_device_has_fetched_the_authority_it_stays(box, certificates, path):
+async def test_the_authority_is_kept_once_a_device_has_downloaded_it(box, certificates, path):
     app = application_of(box, certificates)
     before = certificates.fingerprint()
     async with TestClient(TestServer(app)) as client:

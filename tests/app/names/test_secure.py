@@ -47,7 +47,7 @@ def a_request(remote, *, scheme="http", path="/v1/venue", host="box.lan:8080", *
         ({"allow_http": True}, OTHER, "http", None, True),
     ],
 )
-def test_keys_travel_over_https_or_not_at_all(settings, remote, scheme, proto, passes):
+def test_keys_are_accepted_only_over_https(settings, remote, scheme, proto, passes):
     secure = HttpsPolicy(ServerSettings(**settings), 8443)
     request = a_request(remote, scheme=scheme, **({"X_Forwarded_Proto": proto} if proto else {}))
 
@@ -108,7 +108,7 @@ async def proxied(tmp_path, clock, settings):
         yield found
 
 
-async def test_over_plain_http_api_and_terminals_are_refused_and_pages_are_led_away(proxied):
+async def test_over_plain_http_api_calls_are_refused_and_pages_are_redirected(proxied):
     plain = {"X-Forwarded-Proto": "http", "X-Forwarded-For": OTHER}
     for path in ("/v1/venue", "/test/v1/venue", "/terminal/v1/me", "/test/terminal/v1/evening"):
         status, body, _ = await proxied.call("GET", path, headers=plain)
@@ -137,7 +137,7 @@ def some_certificates(folder):
     return found
 
 
-def test_the_profile_for_iphones_holds_the_authority_and_no_key(tmp_path):
+def test_the_iphone_profile_contains_the_authority_and_no_key(tmp_path):
     der = some_certificates(tmp_path).give_authority()
 
     found = plistlib.loads(profile("Riad", der))
@@ -156,7 +156,7 @@ class Echo(asyncio.Protocol):
         transport.write(b"hello")
 
 
-async def test_a_connection_counts_before_its_handshake_and_no_longer_than_it_lasts(tmp_path):
+async def test_a_connection_counts_from_before_its_handshake_until_it_closes(tmp_path):
     certificates = some_certificates(tmp_path)
     limit = ConnectionLimit(2)
     listener = listen("127.0.0.1", 0)
@@ -217,13 +217,15 @@ async def test_strict_transport_security_is_sent_at_the_public_address(
         ("https://riad.example", "127.0.0.1", "127.0.0.1:8080", False),
     ],
 )
-def test_this_machine_is_told_from_a_tunnel(app_url, remote, host, sits_here):
+def test_requests_from_this_machine_are_distinguished_from_those_through_a_tunnel(
+    app_url, remote, host, sits_here
+):
     secure = HttpsPolicy(ServerSettings(app_url=app_url), 8443)
     assert secure.is_this_machine(a_request(remote, host=host)) == sits_here
 
 
 @pytest.mark.parametrize("header", ["CF_Connecting_IP", "X_Forwarded_Proto", None])
-def test_a_proxy_that_replaces_the_host_is_told_from_this_machine(header):
+def test_a_proxy_that_rewrites_the_host_does_not_count_as_this_machine(header):
     secure = HttpsPolicy(ServerSettings(), 8443)
     here = a_request("127.0.0.1", host="127.0.0.1:8080", **({header: "x"} if header else {}))
     if header is None:  # nginx with proxy_pass alone

@@ -29,7 +29,7 @@ async def public(tmp_path, clock):
         yield running
 
 
-async def test_the_portal_pairs_phones_with_the_house_address(public):
+async def test_the_portal_pairs_phones_with_the_lan_address(public):
     owner = await a_person(public)
 
     form = {"name": "Porte 2", "role": "scan"}
@@ -43,7 +43,7 @@ async def test_the_portal_pairs_phones_with_the_house_address(public):
     assert PUBLIC not in issued
 
 
-async def test_staff_are_invited_to_the_house_address_and_told_the_one_from_outside(public):
+async def test_staff_invitations_use_the_lan_address_and_mention_the_public_one(public):
     owner = await a_person(public)
     _, text, _ = await owner.post("/portal/people", {"name": "Karim", "role": "host"})
     link = re.search(r'id="one-time-link">([^<]+)<', text)[1]
@@ -53,7 +53,7 @@ async def test_staff_are_invited_to_the_house_address_and_told_the_one_from_outs
 
 @pytest.mark.parametrize("host", ["192.168.1.20:8080", "riad-atlas.local:8080", "localhost"])
 @pytest.mark.parametrize("path", ["/door", "/test/door", "/portal", "/access/x", "/docs"])
-async def test_no_page_under_a_house_name_leads_to_the_public_address(public, host, path):
+async def test_pages_under_a_lan_name_do_not_link_to_the_public_address(public, host, path):
     headers = {"Host": host, "Accept": "text/html"}
 
     async with public.client.get(path, headers=headers, allow_redirects=False) as response:
@@ -65,7 +65,7 @@ async def test_no_page_under_a_house_name_leads_to_the_public_address(public, ho
         assert PUBLIC not in text
 
 
-async def test_guests_and_partners_are_given_the_public_address(public):
+async def test_guests_and_partners_get_the_public_address(public):
     _, made, _ = await public.call("POST", "/v1/reservations", json=a_body())
 
     assert made["guestAccessUrl"].startswith(f"{PUBLIC}/access/")
@@ -81,12 +81,12 @@ async def test_guests_and_partners_are_given_the_public_address(public):
         ("192.168.1.50", "riad.example", {}, False),  # a router that loops back
         ("203.0.113.9", "riad.example", {}, False),
         ("9.9.9.9", "192.168.1.20:8443", {}, False),  # a forwarded port, and a Host made by hand
-        ("127.0.0.1", "localhost:8080", {}, False),  # what a tunnel on the box may say
-        ("192.168.1.10", "192.168.1.20:8080", {}, False),  # a proxy that is listed
+        ("127.0.0.1", "localhost:8080", {}, False),  # headers from a tunnel on the box
+        ("192.168.1.10", "192.168.1.20:8080", {}, False),  # a trusted proxy
         ("192.168.1.11", "192.168.1.20:8080", {"X-Forwarded-For": "9.9.9.9"}, False),
     ],
 )
-def test_the_portal_may_be_kept_in_the_house(remote, host, headers, is_shown):
+def test_the_portal_can_be_restricted_to_the_lan(remote, host, headers, is_shown):
     server = {"app_url": PUBLIC, "trusted_proxies": ("192.168.1.10",)}
     request = make_mocked_request("GET", "/portal/sign-in", headers={"Host": host, **headers})
     request = request.clone(remote=remote, scheme="https")
@@ -96,14 +96,14 @@ def test_the_portal_may_be_kept_in_the_house(remote, host, headers, is_shown):
     assert kept.shows_portal(request) is is_shown
 
 
-def test_a_box_without_a_public_address_shows_its_portal_on_itself():
+def test_a_box_without_a_public_address_serves_its_portal_locally():
     request = make_mocked_request("GET", "/portal", headers={"Host": "localhost:8080"})
     policy = HttpsPolicy(ServerSettings(public_portal=False), 8443)
 
     assert policy.shows_portal(request.clone(remote="127.0.0.1"))
 
 
-async def test_every_page_of_a_portal_that_is_kept_in_the_house_is_unknown_outside(tmp_path, clock):
+async def test_every_page_of_a_restricted_portal_is_not_found_from_outside(tmp_path, clock):
     server = {"app_url": PUBLIC, "public_portal": False, "trusted_proxies": ("127.0.0.1",)}
     async with running_box(tmp_path, clock, with_settings(server=server)) as running:
         outside = {"Host": "riad.example", "X-Forwarded-Proto": "https",

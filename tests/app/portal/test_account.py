@@ -31,7 +31,7 @@ async def another_browser(running, person) -> Person:
     return Person(person.id, running, session)
 
 
-async def test_nobody_ends_the_session_of_somebody_else(running):
+async def test_a_person_cannot_end_the_session_of_another(running):
     mallory, victim = await a_person(running, "owner"), await a_person(running, "door")
     [session] = await running.live.database.read(list_sessions, victim.id)
     assert (await mallory.post(f"/portal/account/sessions/{session.id}/end"))[0] == 404
@@ -39,7 +39,7 @@ async def test_nobody_ends_the_session_of_somebody_else(running):
 
 
 @pytest.mark.parametrize("which", ["{id}/end", "end-others"])
-async def test_other_browsers_are_signed_out_from_here_and_this_one_stays(running, which):
+async def test_signing_out_other_browsers_keeps_the_current_session(running, which):
     here = await a_person(running, "door")
     there = await another_browser(running, here)
     sessions = await running.live.database.read(list_sessions, here.id)
@@ -52,7 +52,7 @@ async def test_other_browsers_are_signed_out_from_here_and_this_one_stays(runnin
     assert (await here.get("/portal/account"))[0] == 200
 
 
-async def test_another_password_needs_the_present_one_and_ends_every_session(running):
+async def test_a_new_password_needs_the_current_one_and_ends_every_session(running):
     here = await with_password(running, "door")
     there = await another_browser(running, here)
 
@@ -66,7 +66,7 @@ async def test_another_password_needs_the_present_one_and_ends_every_session(run
         assert (await browser.get("/portal"))[2]["Location"].startswith("/portal/sign-in")
 
 
-async def test_the_present_password_cannot_be_guessed_at_an_open_browser(running):
+async def test_guesses_of_the_current_password_are_limited_in_an_open_session(running):
     here = await with_password(running, "door")
     for _ in range(5):
         await here.post("/portal/account/password", {"password": "wrong", "new": NEW})
@@ -93,7 +93,7 @@ def meanwhile(running, monkeypatch):
 
 
 @pytest.mark.parametrize("act", [change_password, disable_staff])
-async def test_the_old_password_opens_no_session_that_outlives_it(running, meanwhile, owner, act):
+async def test_no_session_survives_a_change_of_the_password(running, meanwhile, owner, act):
     yasmine = await an_account(running, role="manager")
     given = (yasmine, NEW_HASH) if act is change_password else (yasmine,)
     meanwhile("matches", lambda: running.live.database.write(act, *given))
@@ -114,7 +114,9 @@ async def test_the_old_password_opens_no_session_that_outlives_it(running, meanw
      lambda tx, who: end_sessions(tx, who, actor="console"),
      lambda tx, who: change_role(tx, who, "manager", "door")],
 )  # fmt: skip
-async def test_a_second_step_stays_where_the_person_was_doubted_meanwhile(running, meanwhile, act):
+async def test_two_step_verification_stays_if_the_account_changes_during_its_removal(
+    running, meanwhile, act
+):
     person, database, keyring = (
         await with_password(running, "manager"),
         running.live.database,

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.checks.check import RELAY_AWAY, observe
 from appliance.core.settings import read_settings
 from appliance.core.ssh import ensure_key
-from appliance.doctor.check import RELAY_AWAY, observe
 from appliance.relay import Relay
 from appliance.tls.acme import REQUESTED, State, _write_state
 from tests.app.portal.people import a_person, keeps_settings
@@ -27,7 +27,7 @@ def saved(running):
 
 
 @pytest.mark.parametrize(("agree", "directory"), [({"agree": "1"}, DIRECTORY), ({}, "")])
-async def test_a_port_forward_saves_the_address_and_asks_for_a_certificate_with_consent(
+async def test_port_forwarding_saves_the_address_and_orders_a_certificate_with_consent(
     running, owner, agree, directory
 ):
     form = {"address": "https://atlas.example.com/", **agree}
@@ -38,7 +38,7 @@ async def test_a_port_forward_saves_the_address_and_asks_for_a_certificate_with_
 
 
 @pytest.mark.parametrize(("path", "field"), [("forward", "address"), ("proxy", "proxied_address")])
-async def test_a_name_that_dns_does_not_know_is_saved_and_said(running, owner, path, field):
+async def test_a_name_unknown_to_dns_is_saved_with_a_warning(running, owner, path, field):
     form = {field: "https://atlass.example.com", "trusted_proxies": "127.0.0.1"}
     _status, _page, headers = await owner.post(f"{PAGE}/{path}", form)
     assert headers["Location"].endswith("?note=saved-unknown-name")
@@ -46,13 +46,13 @@ async def test_a_name_that_dns_does_not_know_is_saved_and_said(running, owner, p
 
 
 @pytest.mark.parametrize("typed", ["", "atlas.example.com", "http://atlas.example.com"])
-async def test_an_address_without_https_is_refused_in_its_field(running, owner, typed):
+async def test_an_address_without_https_is_refused_at_its_field(running, owner, typed):
     status, page, _headers = await owner.post(f"{PAGE}/forward", {"address": typed})
     assert (status, 'aria-invalid="true"' in page) == (400, True)
     assert saved(running).server.app_url == ""
 
 
-async def test_a_proxy_is_trusted_and_has_the_certificate(running, owner):
+async def test_saving_a_proxy_trusts_it_and_leaves_the_certificate_to_it(running, owner):
     proxies = "127.0.0.1, 10.0.0.0/8"
     form = {"proxied_address": "https://atlas.example.com", "trusted_proxies": proxies}
     assert (await owner.post(f"{PAGE}/proxy", form))[0] == 303
@@ -61,7 +61,7 @@ async def test_a_proxy_is_trusted_and_has_the_certificate(running, owner):
     assert found.acme.directory == ""
 
 
-async def test_a_proxy_without_a_usable_address_is_refused_beside_its_field(running, owner):
+async def test_an_invalid_proxy_address_is_refused_at_its_field(running, owner):
     form = {"proxied_address": "https://atlas.example.com", "trusted_proxies": "my proxy"}
     status, page, _headers = await owner.post(f"{PAGE}/proxy", form)
     field = page.partition('name="trusted_proxies"')[2].partition("</label>")[0]
@@ -82,7 +82,9 @@ def line_of(offer):
     )
 
 
-async def test_the_line_of_a_relay_that_knows_the_boxs_key_sets_the_address(running, owner, relay):
+async def test_joining_a_relay_that_knows_the_boxs_key_sets_the_public_address(
+    running, owner, relay
+):
     root = running.box.directory.root
     key = (await owner.get(PAGE))[1].partition('id="relay-key"')[2]
     assert ensure_key(root) in key
@@ -95,7 +97,9 @@ async def test_the_line_of_a_relay_that_knows_the_boxs_key_sets_the_address(runn
     assert (found.server.app_url, found.acme.agree_terms) == (f"https://{offer.name}", True)
 
 
-async def test_a_line_with_which_the_box_is_not_reached_changes_nothing(running, owner, relay):
+async def test_a_relay_through_which_the_box_cannot_be_reached_changes_nothing(
+    running, owner, relay
+):
     root = running.box.directory.root
     offer = relay.admit(root)
     relay.keys.clear()
@@ -109,19 +113,19 @@ async def test_a_line_with_which_the_box_is_not_reached_changes_nothing(running,
     assert Relay.load(root) is None
 
 
-async def test_the_page_tells_why_guests_do_not_reach_the_box(running, owner):
+async def test_the_page_explains_why_guests_cannot_reach_the_box(running, owner):
     before = (await owner.get(PAGE))[1].count('class="problem"')
     await running.live.database.write(observe, RELAY_AWAY, "x")
 
     assert (await owner.get(PAGE))[1].count('class="problem"') == before + 1
 
 
-async def test_only_the_owner_chooses(manager):
+async def test_only_the_owner_can_open_or_change_the_address_settings(manager):
     assert (await manager.get(PAGE))[0] == 403
     assert (await manager.post(f"{PAGE}/forward", {"address": "https://a.example"}))[0] == 403
 
 
-async def test_the_page_shows_the_ways_without_a_public_address(running, owner):
+async def test_without_a_public_address_the_page_shows_the_ways_to_get_one(running, owner):
     status, page, _headers = await owner.get(PAGE)
     assert status == 200
     assert "proxy_set_header X-Forwarded-Proto $scheme;" in page
@@ -131,7 +135,7 @@ async def test_the_page_shows_the_ways_without_a_public_address(running, owner):
 @pytest.mark.parametrize(
     ("reason", "tries", "asked"), [("unreached", 1, True), ("unreached", 4, False), ("", 1, False)]
 )
-async def test_the_test_makes_another_attempt_at_a_certificate_after_a_failed_one(
+async def test_the_connection_test_retries_a_failed_certificate_order(
     tmp_path, clock, reason, tries, asked
 ):
     with_acme = with_settings(

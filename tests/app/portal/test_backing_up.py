@@ -40,7 +40,7 @@ async def when_made(person):
 
 
 def slow_backups(monkeypatch):
-    """Replace Maker.make: put the Maker into the queue, stay at 25 % until the event is set."""
+    """Replace Maker.make: put the Maker into the queue and stay at 25 % until the event is set."""
     begun, may_end = queue.SimpleQueue(), threading.Event()
 
     def make(maker, **_):
@@ -52,7 +52,7 @@ def slow_backups(monkeypatch):
     return begun, may_end
 
 
-async def test_a_manager_makes_a_backup_that_is_verified(tmp_path, manager):
+async def test_a_manager_can_make_a_verified_backup(tmp_path, manager):
     with_keys(tmp_path)
     status, _, headers = await manager.post(PART)
     part = await when_made(manager)
@@ -62,7 +62,7 @@ async def test_a_manager_makes_a_backup_that_is_verified(tmp_path, manager):
     assert str(made.parent) in part
 
 
-async def test_while_one_is_made_its_progress_is_shown_and_no_other_is_begun(monkeypatch, manager):
+async def test_during_a_backup_its_progress_is_shown_and_no_second_one_starts(monkeypatch, manager):
     begun, may_end = slow_backups(monkeypatch)
     await manager.post(PART)
     await asyncio.to_thread(begun.get)
@@ -76,9 +76,7 @@ async def test_while_one_is_made_its_progress_is_shown_and_no_other_is_begun(mon
     assert begun.empty()
 
 
-async def test_a_failed_backup_is_shown_and_may_be_tried_again(
-    running, tmp_path, monkeypatch, manager
-):
+async def test_a_failed_backup_is_shown_and_can_be_retried(running, tmp_path, monkeypatch, manager):
     def make(maker, **_):
         write_record(tmp_path, Record(trouble="100% full <b>"))
         raise OperatorError("100% full <b>")
@@ -92,7 +90,9 @@ async def test_a_failed_backup_is_shown_and_may_be_tried_again(
     assert f'action="{PART}"' in part
 
 
-async def test_the_copies_at_the_target_are_shown_and_why_they_fail(running, tmp_path, manager):
+async def test_the_page_shows_the_copies_at_the_target_and_why_they_fail(
+    running, tmp_path, manager
+):
     record = CopyRecord("", "a", at=running.clock.now(), trouble="no <b>")
     (tmp_path / "last-copy.json").write_text(json.dumps(asdict(record)))
     write_record(tmp_path, Record(made_at=running.clock.now()))
@@ -102,7 +102,7 @@ async def test_the_copies_at_the_target_are_shown_and_why_they_fail(running, tmp
     assert "no &lt;b&gt;" in part
 
 
-async def test_a_stop_does_not_wait_for_a_backup(running, monkeypatch, manager):
+async def test_stopping_the_box_does_not_wait_for_a_backup(running, monkeypatch, manager):
     begun, may_end = slow_backups(monkeypatch)
     await manager.post(PART)
     await asyncio.to_thread(begun.get)
@@ -114,7 +114,9 @@ async def test_a_stop_does_not_wait_for_a_backup(running, monkeypatch, manager):
         may_end.set()
 
 
-async def test_the_owner_is_shown_the_recovery_kit_for_the_password(running, tmp_path, owner):
+async def test_the_owner_sees_the_recovery_kit_after_entering_the_password(
+    running, tmp_path, owner
+):
     await running.live.database.write(set_password, owner.id, HASH)
     status, sheet, headers = await owner.post("/portal/box/recovery-kit", {"password": PASSWORD})
 
@@ -127,7 +129,7 @@ async def test_the_owner_is_shown_the_recovery_kit_for_the_password(running, tmp
     assert (entries[0].actor, entries[0].what) == (f"staff:{owner.id}", "recovery_kit_shown")
 
 
-async def test_nobody_else_is_and_the_password_cannot_be_guessed_there(running, tmp_path):
+async def test_managers_and_guessed_passwords_do_not_open_the_recovery_kit(running, tmp_path):
     owner, manager = await a_person(running), await a_person(running, "manager")
     for person in (owner, manager):
         await running.live.database.write(set_password, person.id, HASH)

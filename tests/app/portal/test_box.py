@@ -3,15 +3,15 @@
 import pytest
 
 from appliance.box import find_heartbeat, write_heartbeat
+from appliance.checks.check import RELAY_UNUSABLE, observe
 from appliance.clock import parse_instant
 from appliance.core.settings import read_settings
-from appliance.doctor.check import RELAY_UNUSABLE, observe
 from appliance.staff.audit_log import list_audit_entries
 from tests.app.portal.people import a_person, keeps_settings
 from tests.conftest import with_settings
 
 
-async def test_what_the_box_reports_is_shown_as_text(running, manager):
+async def test_texts_reported_by_the_box_are_escaped(running, manager):
     await running.live.database.write(observe, RELAY_UNUSABLE, "no way out <b>")
     _, text, _ = await manager.get("/portal/box?again=1")
     assert "no way out &lt;b&gt;" in text
@@ -40,7 +40,7 @@ async def noted(running):
     return await running.live.database.read(lambda reader: list(reader.rows(sql)))
 
 
-async def test_a_setting_holds_at_once_and_is_noted(running, owner, tmp_path):
+async def test_a_changed_setting_applies_immediately_and_is_audited(running, owner, tmp_path):
     status, _, headers = await owner.save(MAIL_PATH, MAIL)
 
     assert (status, headers["Location"]) == (303, "/portal/box?tab=mail&note=saved")
@@ -52,20 +52,20 @@ async def test_a_setting_holds_at_once_and_is_noted(running, owner, tmp_path):
     assert "mail.host" in detail and "only for them" not in detail  # noqa: PT018
 
 
-async def test_a_setting_that_stays_the_same_is_not_stored(running, owner, tmp_path):
+async def test_an_unchanged_setting_is_not_stored(running, owner, tmp_path):
     await owner.save(MAIL_PATH, MAIL)
     await owner.save(MAIL_PATH, MAIL)
     assert len(await noted(running)) == 1
 
 
-async def test_what_the_file_sets_is_changed_there(running, owner, tmp_path):
+async def test_a_setting_of_the_file_cannot_be_changed_in_the_portal(running, owner, tmp_path):
     (tmp_path / "settings.toml").write_text("[mail]\nport = 25\n", "utf-8")
     status, _, _ = await owner.save(MAIL_PATH, MAIL)
     assert status == 400
     assert read_settings(tmp_path / "settings.toml", {}).mail.host == ""
 
 
-async def test_two_tabs_do_not_overwrite_the_mail_settings(owner, tmp_path):
+async def test_two_tabs_do_not_overwrite_each_others_mail_settings(owner, tmp_path):
     await owner.save(MAIL_PATH, MAIL)
     status, page, _ = await owner.post(MAIL_PATH, {**MAIL, "port": "25", "seen": "stale"})
     assert (status, "nothing was overwritten" in page) == (409, True)
@@ -73,12 +73,12 @@ async def test_two_tabs_do_not_overwrite_the_mail_settings(owner, tmp_path):
     assert read_settings(tmp_path / "settings.toml", {}).mail.port == 465
 
 
-async def test_a_manager_changes_no_setting(owner, manager):
+async def test_a_manager_cannot_change_settings(owner, manager):
     assert (await manager.post(MAIL_PATH, MAIL))[0] == 403
 
 
 @pytest.mark.parametrize("wrong", ["2036-11-21T19:00:00Z", "1970-01-01T00:00:20Z"])
-async def test_an_owner_says_by_a_button_that_the_boxs_clock_is_right(running, wrong):
+async def test_an_owner_can_confirm_with_a_button_that_the_boxs_clock_is_right(running, wrong):
     await running.live.database.write(write_heartbeat)
     running.clock.synchronised = False
     running.clock.set(wrong)
@@ -99,14 +99,14 @@ async def test_an_owner_says_by_a_button_that_the_boxs_clock_is_right(running, w
     assert (newest.what, newest.actor) == ("clock_confirmed", f"staff:{owner.id}")
 
 
-async def test_the_values_of_a_mail_provider_fill_the_form(owner):
+async def test_choosing_a_mail_provider_fills_in_the_form(owner):
     _, page, _ = await owner.get("/portal/box?tab=mail&provider=ovh")
     assert 'name="host" value="ssl0.ovh.net"' in page
     assert 'name="port" type="number" min="1" max="65535" value="465"' in page
 
 
 @pytest.mark.parametrize("tab", ["health", "backups", "mail", "version", "other"])
-async def test_each_tab_of_the_box_shows_its_own_section(owner, tab):
+async def test_each_tab_of_the_box_page_shows_its_own_section(owner, tab):
     _, page, _ = await owner.get(f"/portal/box?tab={tab}")
     shown = {"backups": 'id="backups"', "mail": 'id="letters"', "version": 'id="update"'}
     sections = {*shown.values(), 'class="sheet health"'}

@@ -1,4 +1,4 @@
-"""Callers: guests whose data is still kept are offered and fill the form of a new reservation."""
+"""Known guests are suggested while staff fill in the form for a new reservation."""
 
 import html
 import json
@@ -28,7 +28,7 @@ async def offered(person, **typed):
      ({"customer_phone": "06001"}, True), ({"customer_phone": "3457"}, True),
      ({"customer_name": ""}, False)],
 )  # fmt: skip
-async def test_a_guest_is_offered_from_the_third_letter_or_the_fourth_digit(
+async def test_known_guests_are_suggested_from_the_third_letter_or_the_fourth_digit(
     running, host, typed, is_offered
 ):
     await seat(running)
@@ -36,7 +36,7 @@ async def test_a_guest_is_offered_from_the_third_letter_or_the_fourth_digit(
     assert [each["customer_name"] for each in found] == ["Salma Idrissi"] * is_offered
 
 
-async def test_a_guest_who_came_often_is_offered_once_with_the_latest_name(running, host):
+async def test_a_frequent_guest_is_suggested_once_with_the_latest_name(running, host):
     await seat(running, date="2026-11-07", customer_name="Salma I.", access_code=None)
     running.clock.advance(60)
     await seat(running)
@@ -45,7 +45,7 @@ async def test_a_guest_who_came_often_is_offered_once_with_the_latest_name(runni
     ]
 
 
-async def test_an_erased_guest_and_a_doorman_get_no_offer(running, host):
+async def test_erased_guests_are_not_suggested_and_door_staff_get_no_suggestions(running, host):
     salma = await seat(running)
     door = await a_person(running, "door")
     assert (await door.get(f"{CALLERS}?customer_name=salma"))[0] == 403

@@ -1,4 +1,4 @@
-"""Date, time, tables and size of a reservation, changed by staff in one form; groups."""
+"""Staff change date, time, tables and size of a reservation in one form. Groups."""
 
 import re
 
@@ -19,7 +19,7 @@ def changes(reservation, **wanted):
     return {"seen": reservation.version, **place, "guests": reservation.guests, **wanted}
 
 
-async def test_date_time_table_and_size_change_at_once_and_the_guest_hears_once(running, host):
+async def test_date_time_table_and_size_change_together_and_the_guest_gets_one_email(running, host):
     salma = await seat(running)
     wanted = {"date": LATER, "slot": "22:00", "table": table_id("T3"), "guests": "4", "tell": "1"}
 
@@ -33,7 +33,7 @@ async def test_date_time_table_and_size_change_at_once_and_the_guest_hears_once(
     assert await rows(running, EVENTS) == [("reservation.updated",)]
 
 
-async def test_the_guest_hears_nothing_unless_staff_say_so(running, host):
+async def test_the_guest_is_emailed_only_if_staff_choose_so(running, host):
     salma = await seat(running)
 
     await host.post(path_of(salma, "change"), changes(salma, slot="22:00"))
@@ -50,7 +50,7 @@ async def test_the_guest_hears_nothing_unless_staff_say_so(running, host):
         ({"guests": "0"}, 400),
     ],
 )  # fmt: skip
-async def test_what_creation_refuses_a_change_refuses_too_and_keeps_what_was_typed(
+async def test_a_change_is_refused_for_the_same_reasons_as_a_creation_and_keeps_the_input(
     running, host, wanted, status
 ):
     salma = await seat(running)
@@ -69,7 +69,9 @@ async def test_what_creation_refuses_a_change_refuses_too_and_keeps_what_was_typ
         assert (await host.post(path_of(salma, "change"), form))[0] == 303
 
 
-async def test_the_form_shows_what_is_free_without_the_reservation_itself(running, host):
+async def test_the_change_form_ignores_the_reservation_itself_when_showing_free_tables(
+    running, host
+):
     salma = await seat(running)
     await seat(running, table="T2", access_code=None)
     await seat(running, table="T3", access_code=None, date=LATER)
@@ -89,7 +91,7 @@ async def test_the_form_shows_what_is_free_without_the_reservation_itself(runnin
     assert f'<option value="{table_id("T2")}" selected>' in page
 
 
-async def test_a_party_that_came_in_keeps_its_evening_but_not_its_table(running, host):
+async def test_an_arrived_party_can_change_its_table_but_not_its_evening(running, host):
     salma = await seat(running, arrived=1, checked_in_at=1)
 
     _, page, _ = await host.get(path_of(salma))
@@ -104,7 +106,7 @@ def pairs(form, *more):
             *(("more", table_id(number)) for number in more)]  # fmt: skip
 
 
-async def test_a_group_has_several_tables_one_code_and_is_shown_at_each(running, host):
+async def test_a_group_has_several_tables_and_one_code_and_is_shown_at_each_table(running, host):
     form = {
         "date": TONIGHT, "slot": "19:30", "table": table_id("T1"), "guests": 10,
         "customer_name": "Salma", "customer_phone": "0612345678", "token": "x" * 20,
@@ -125,7 +127,7 @@ async def test_a_group_has_several_tables_one_code_and_is_shown_at_each(running,
     assert [row[1] for row in await rows(running, HELD)] == [table_id("T1")]
 
 
-async def test_tables_for_a_large_party_are_ticked_and_those_that_were_ticked_stay(running, host):
+async def test_tables_for_a_large_party_are_preselected_and_selected_ones_stay(running, host):
     form = {"date": TONIGHT, "slot": "19:30", "table": table_id("T2"), "guests": 10, "offer": "1"}
 
     def ticked(page):
@@ -140,5 +142,5 @@ async def test_tables_for_a_large_party_are_ticked_and_those_that_were_ticked_st
     assert ticked(page) == []
 
 
-def test_no_further_tables_are_suggested_for_an_unknown_table():
+def test_no_additional_tables_are_suggested_for_an_unknown_table():
     assert suggest_more([], table_id("T1"), 10, []) == []

@@ -9,7 +9,7 @@ from tests.app.portal.seating import as_it_is, path_of, rows, seat, value_of
 
 
 @pytest.mark.parametrize(("what", "status"), [("accept", "confirmed"), ("decline", "declined")])
-async def test_a_request_is_answered_once(running, host, what, status):
+async def test_a_request_can_be_answered_only_once(running, host, what, status):
     salma = await seat(running, status="requested")
 
     answers = await asyncio.gather(
@@ -26,7 +26,7 @@ async def test_a_request_is_answered_once(running, host, what, status):
     assert code == 409
 
 
-async def test_payments_add_up_each_form_once_and_the_full_one_confirms(running, host):
+async def test_payments_add_up_once_per_form_and_the_full_amount_confirms(running, host):
     salma = await seat(running, status="pending")
     form = {"seen": salma.version, "amount": "200", "method": "cash"}
 
@@ -45,7 +45,7 @@ async def test_payments_add_up_each_form_once_and_the_full_one_confirms(running,
 
 
 @pytest.mark.parametrize("amount", ["", "0", "-5", "12.50", "1e9", "９", str(10**10)])
-async def test_an_amount_that_is_none_is_declined_and_kept(running, host, amount):
+async def test_an_invalid_amount_is_refused_and_stays_in_the_field(running, host, amount):
     salma = await seat(running, status="pending")
 
     status, page, _ = await host.post(
@@ -57,7 +57,7 @@ async def test_an_amount_that_is_none_is_declined_and_kept(running, host, amount
     assert await rows(running, "SELECT 1 FROM payment") == []
 
 
-async def test_a_wrong_payment_is_voided_with_a_reason(running, host):
+async def test_a_payment_can_be_voided_with_a_reason(running, host):
     salma = await seat(running, status="pending")
     form = {"seen": salma.version, "amount": "500", "method": "cash", "complete": "1"}
     await host.post(path_of(salma, "payment"), form)
@@ -86,7 +86,7 @@ async def test_a_wrong_payment_is_voided_with_a_reason(running, host):
     ]  # fmt: skip
 
 
-async def test_an_unusual_amount_is_confirmed_as_that_amount(running, host):
+async def test_an_unusual_amount_must_be_confirmed_exactly(running, host):
     salma = await seat(running, status="pending")
     form = {"seen": salma.version, "amount": "99999999", "method": "cash", "complete": "1"}
 
@@ -102,7 +102,9 @@ async def test_an_unusual_amount_is_confirmed_as_that_amount(running, host):
     assert await rows(running, "SELECT amount FROM payment") == [(99999999,)]
 
 
-async def test_amber_asks_for_a_reason_and_the_reason_stands_in_the_door_log(running, host):
+async def test_overriding_an_amber_verdict_needs_a_reason_that_appears_in_the_door_log(
+    running, host
+):
     salma = await seat(running, status="pending")
 
     status, page, _ = await host.post(path_of(salma, "check-in"), {"arrivals": "1"})
@@ -119,7 +121,7 @@ async def test_amber_asks_for_a_reason_and_the_reason_stands_in_the_door_log(run
     assert ("pays inside", 1) in await rows(running, "SELECT reason, admitted FROM scan_log")
 
 
-async def test_a_check_in_is_taken_back_with_a_reason_and_only_once(running, host):
+async def test_a_check_in_can_be_undone_once_with_a_reason(running, host):
     salma = await seat(running)
     await host.post(path_of(salma, "check-in"), {"arrivals": "2"})
     _, page, _ = await host.get(path_of(salma))
@@ -137,7 +139,7 @@ async def test_a_check_in_is_taken_back_with_a_reason_and_only_once(running, hos
     assert status == 409
 
 
-async def test_the_door_checks_in_and_sees_no_more_than_a_terminal_does(running):
+async def test_door_staff_can_check_in_and_see_no_more_than_a_terminal(running):
     door = await a_person(running, "door")
     salma = await seat(running, notes="Near the window")
 

@@ -16,7 +16,7 @@ def settings():
     return with_settings(webhooks={"allow_networks": ("127.0.0.0/8",)})
 
 
-async def test_a_dead_delivery_is_shown_and_replayed_once(running, receiver, manager):
+async def test_a_dead_delivery_is_listed_and_replayed_only_once(running, receiver, manager):
     receiver.always = an_answer(500, body=b"<script>no</script>")
     page, _ = await register(manager, receiver.url)
     delivery = await send_test(manager, page)
@@ -38,9 +38,7 @@ async def test_a_dead_delivery_is_shown_and_replayed_once(running, receiver, man
     assert [r.id for r in receiver.requests] == [failed.id] * 2
 
 
-async def test_all_that_were_given_up_are_replayed_and_asked_twice_is_once(
-    running, receiver, manager
-):
+async def test_replaying_all_dead_deliveries_twice_queues_them_once(running, receiver, manager):
     receiver.always = an_answer(503)
     page, _ = await register(manager, receiver.url)
     for _ in range(3):
@@ -58,7 +56,7 @@ async def test_all_that_were_given_up_are_replayed_and_asked_twice_is_once(
     await eventually(lambda: has(manager, page, "<dt>Given up</dt><dd>0</dd>"))
 
 
-async def test_the_log_is_filtered_by_endpoint_and_state(running, receiver, manager):
+async def test_the_delivery_log_can_be_filtered_by_endpoint_and_state(running, receiver, manager):
     page, _ = await register(manager, receiver.url, "reservation.created", "webhook.test")
     await running.call("POST", "/test/v1/reservations", json=a_body())
     delivery = await send_test(manager, page)
@@ -102,7 +100,9 @@ async def all_of(manager):
 
 
 @pytest.mark.parametrize("spelling", ["{code}", "{code_alone}", " {id} ", "{capitals}"])
-async def test_a_reservation_is_found_by_its_code_and_by_its_id(manager, booked, spelling):
+async def test_the_deliveries_of_a_reservation_are_found_by_its_access_code_and_id(
+    manager, booked, spelling
+):
     first = booked[0]
     code, id_ = first["accessCode"], first["serviceReservationId"]
     text = spelling.format(code=code, code_alone=code[4:].lower(), id=id_, capitals=id_.upper())
@@ -115,7 +115,7 @@ async def test_a_reservation_is_found_by_its_code_and_by_its_id(manager, booked,
     assert f"/reservations/{id_}" in story
 
 
-async def test_a_delivery_is_opened_by_the_id_that_its_receiver_saw(manager, booked):
+async def test_a_delivery_is_found_by_the_id_that_its_receiver_saw(manager, booked):
     delivery_id = (await all_of(manager))[0]
     status, _, headers = await manager.get(f"{LOG}?find={delivery_id}")
     assert status == 303

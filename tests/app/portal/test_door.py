@@ -14,7 +14,7 @@ from tests.app.terminal_bridge.apart import a_scan
 from tests.spreadsheets import formulas_in
 
 
-async def test_the_code_that_is_shown_pairs_a_phone_and_the_page_notices(running, manager):
+async def test_the_displayed_code_pairs_a_phone_and_the_page_updates(running, manager):
     status, page, _ = await manager.post("/portal/door/pair", {"name": "Porte 2", "role": "search"})
     assert status == 200
     assert "<svg" in page
@@ -32,7 +32,7 @@ async def test_the_code_that_is_shown_pairs_a_phone_and_the_page_notices(running
     assert "hx-trigger" not in after
 
 
-async def test_a_token_is_shown_once_and_opens_the_door(running, manager):
+async def test_a_terminal_token_is_shown_once_and_authenticates(running, manager):
     status, page, headers = await manager.post(
         "/portal/door/issue", {"name": "Tourniquet", "role": "scan"}
     )
@@ -43,7 +43,9 @@ async def test_a_token_is_shown_once_and_opens_the_door(running, manager):
     assert token not in (await manager.get("/portal/door"))[1]
 
 
-async def test_a_terminal_is_renamed_and_its_role_holds_from_its_next_request(running, manager):
+async def test_renaming_a_terminal_or_changing_its_role_applies_to_its_next_request(
+    running, manager
+):
     terminal_id, token = await a_terminal(running, role="scan")
     path = f"/portal/door/terminals/{terminal_id}"
     seen = re.search(r'name="seen" value="(\w+)"', (await manager.get(path))[1])[1]
@@ -67,7 +69,7 @@ async def test_a_revoked_terminal_is_refused_at_its_next_request(running, manage
     assert (await scan(running, token, "SVC-3333", "scan-2"))[0] == 401
 
 
-async def test_a_conflict_says_what_to_do_and_goes_when_it_is_dealt_with(running, manager):
+async def test_a_conflict_shows_what_to_do_and_disappears_when_acknowledged(running, manager):
     reservation, text = await a_pass(running)
     (_, one), (_, other) = (
         await a_terminal(running, "Porte 1"),
@@ -93,7 +95,7 @@ async def test_a_conflict_says_what_to_do_and_goes_when_it_is_dealt_with(running
     ]
 
 
-async def test_a_new_signing_key_leaves_old_passes_good(running, manager):
+async def test_old_passes_stay_valid_after_the_signing_key_is_replaced(running, manager):
     _, text = await a_pass(running)
     _, token = await a_terminal(running)
     status, _, _ = await manager.post("/portal/door/keys/rotate")
@@ -101,7 +103,7 @@ async def test_a_new_signing_key_leaves_old_passes_good(running, manager):
     assert (await scan(running, token, text))[1]["result"] == "checked_in"
 
 
-async def test_after_a_leak_old_passes_are_revoked_and_the_link_shows_a_good_one(
+async def test_after_a_leak_old_passes_are_revoked_and_the_link_shows_a_valid_one(
     running, owner, manager
 ):
     reservation, old = await a_pass(running)
@@ -118,7 +120,7 @@ async def test_after_a_leak_old_passes_are_revoked_and_the_link_shows_a_good_one
     assert (await scan(running, token, fresh, "new"))[1]["result"] == "checked_in"
 
 
-async def test_the_log_shows_an_evening_with_its_totals_and_filters(running, manager):
+async def test_the_door_log_shows_an_evening_with_its_totals_and_filters(running, manager):
     _, text = await a_pass(running, customer_name="Salma <i>Idrissi</i>")
     terminal_id, token = await a_terminal(running, "Porte 1")
     _, other = await a_terminal(running, "Porte 2")
@@ -142,7 +144,7 @@ async def test_the_log_shows_an_evening_with_its_totals_and_filters(running, man
 
 
 @pytest.mark.parametrize("text", ["elodie", "ÉLODIE B", "svc-7k2", "t1"])
-async def test_a_guest_is_found_in_the_log_in_any_spelling(running, manager, text):
+async def test_a_guest_is_found_in_the_door_log_in_any_spelling(running, manager, text):
     _, scanned = await a_pass(running, customer_name="Élodie Bernard", access_code="SVC-7K2M")
     await scan(running, (await a_terminal(running))[1], scanned)
 
@@ -151,7 +153,7 @@ async def test_a_guest_is_found_in_the_log_in_any_spelling(running, manager, tex
     assert page.count('<th scope="row">') == 1
 
 
-async def test_a_scan_that_is_sent_the_next_day_stands_in_the_evening_when_it_happened(
+async def test_a_scan_uploaded_the_next_day_is_listed_in_the_evening_when_it_happened(
     running, manager
 ):
     _, text = await a_pass(running, date="2026-11-20")
@@ -172,7 +174,7 @@ async def test_a_scan_that_is_sent_the_next_day_stands_in_the_evening_when_it_ha
     assert ["<b>1</b> scan" in page for page in evenings] == [True, False]
 
 
-async def test_a_long_evening_comes_in_pages_and_any_page_number_is_safe(running, manager):
+async def test_a_long_evening_is_paginated_and_any_page_number_is_accepted(running, manager):
     _, token = await a_terminal(running)
     for number in range(101):
         await scan(running, token, "https://elsewhere.example/x", f"scan-{number}")
@@ -189,7 +191,7 @@ async def test_a_long_evening_comes_in_pages_and_any_page_number_is_safe(running
 
 
 @pytest.mark.parametrize("kind", ["json", "csv"])
-async def test_an_evening_of_the_log_is_exported(running, kind, manager):
+async def test_an_evening_of_the_door_log_can_be_exported(running, kind, manager):
     _, text = await a_pass(running, customer_name="x;=cmd|x Idrissi")
     _, token = await a_terminal(running)
     await scan(running, token, text)

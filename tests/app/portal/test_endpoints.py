@@ -23,7 +23,9 @@ def settings():
     return with_settings(webhooks={"allow_networks": ("127.0.0.0/8",)})
 
 
-async def test_an_endpoint_receives_at_once_signed_with_the_secret_said_once(receiver, manager):
+async def test_a_new_endpoint_receives_events_immediately_signed_with_the_secret_shown_once(
+    receiver, manager
+):
     page, secret = await register(manager, receiver.url)
     delivery = await send_test(manager, page)
     (request,) = await receiver.got(1)
@@ -47,7 +49,7 @@ async def test_an_endpoint_receives_at_once_signed_with_the_secret_said_once(rec
         (LIVE, {"url": "http://127.0.0.1:9/", "event": "webhook.test"}, "http://127.0.0.1:9/"),
     ],
 )
-async def test_an_endpoint_is_checked_as_in_the_interface(running, manager, room, form, said):
+async def test_an_endpoint_url_is_validated_as_in_the_interface(running, manager, room, form, said):
     status, text, _ = await manager.post(f"{room}/endpoints", form)
     assert (status, said in text) == (400, True)
     for environment in running.box.environments:
@@ -71,7 +73,7 @@ async def test_both_secrets_sign_until_the_old_one_is_revoked(receiver, manager)
     assert one.headers["x-service-signature"].count("v1=") == 1
 
 
-async def test_of_two_who_roll_what_they_saw_the_second_is_told(running, receiver):
+async def test_the_second_of_two_simultaneous_secret_rolls_is_refused(running, receiver):
     person, other = await a_person(running, "manager"), await a_person(running, "owner")
     page, _ = await register(person, receiver.url)
     theirs = await a_form(other, page)
@@ -96,7 +98,7 @@ async def test_a_deactivated_endpoint_receives_nothing(running, receiver, manage
     assert request.reservation["slot"] == "22:00"
 
 
-async def test_an_authority_is_trusted_and_a_refused_one_stays_in_its_field(manager):
+async def test_a_private_authority_can_be_added_and_an_invalid_one_stays_in_its_field(manager):
     page, _ = await register(manager, "https://127.0.0.1:9443/")
     authority = make_authority("Riad", Names(("localhost",), ()), 0)
     pem = to_pem(authority.key, [authority.certificate]).decode()
@@ -122,7 +124,7 @@ async def an_endpoint_of_a_partner(running: Running) -> str:
     return made["id"]
 
 
-async def test_staff_tick_an_optional_event_for_a_partners_endpoint(running, manager):
+async def test_staff_can_subscribe_a_partners_endpoint_to_an_optional_event(running, manager):
     endpoint_id = await an_endpoint_of_a_partner(running)
     page = f"{ROOM}/endpoints/{endpoint_id}"
 
@@ -144,7 +146,7 @@ async def test_staff_tick_an_optional_event_for_a_partners_endpoint(running, man
 
 
 @pytest.mark.parametrize("form", [[], [("event", "nothing.known")]])
-async def test_no_event_or_an_unknown_one_changes_nothing(running, form, manager):
+async def test_choosing_no_event_or_an_unknown_one_changes_nothing(running, form, manager):
     endpoint_id = await an_endpoint_of_a_partner(running)
     status, _, _ = await manager.post(f"{ROOM}/endpoints/{endpoint_id}/events", form)
     assert status == 400
@@ -152,7 +154,7 @@ async def test_no_event_or_an_unknown_one_changes_nothing(running, form, manager
     assert kept == ("reservation.created", "reservation.checked_in")
 
 
-async def test_an_endpoint_that_was_given_it_is_listed_with_it(running, manager):
+async def test_an_endpoint_with_a_private_authority_is_listed_with_it(running, manager):
     _, form, _ = await manager.get(f"{ROOM}/endpoints/new")
     assert [name for name, checked in TICK.findall(form) if not checked] == [*EXTRA_TYPES]
     await register(manager, "https://127.0.0.1:9009/hook", "reservation.checked_in", EXTRA)

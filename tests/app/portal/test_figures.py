@@ -1,4 +1,4 @@
-"""The evening in figures, beside the same evening of the weeks before."""
+"""The figures of an evening, compared with the same weekday of earlier weeks."""
 
 import re
 from datetime import date
@@ -26,7 +26,7 @@ async def come_in(person, running, reservation, people):
     assert status == 303
 
 
-async def test_an_evening_counts_who_came_when_and_from_where(running, host):
+async def test_the_figures_of_an_evening_count_arrivals_by_hour_and_source(running, host):
     running.clock.set("2026-11-21T19:40:00Z")
     status, booked, _ = await running.call("POST", "/v1/reservations", json=a_body())
     assert status == 201
@@ -62,7 +62,7 @@ async def test_a_check_in_that_was_undone_does_not_count(running, host):
     assert (now, found.covers) == (4, found.arrivals[0][1] if found.arrivals else 0)
 
 
-async def test_the_figures_outlive_the_guests_data(running, host):
+async def test_the_figures_are_kept_after_guest_data_is_erased(running, host):
     salma = await seat(running)
     await come_in(host, running, salma, 2)
     before = await figures_of(running)
@@ -70,7 +70,7 @@ async def test_the_figures_outlive_the_guests_data(running, host):
     assert await figures_of(running) == before
 
 
-async def test_the_page_shows_the_evening_beside_four_before_it(running, host):
+async def test_the_page_compares_the_evening_with_four_earlier_ones(running, host):
     for day in (TONIGHT, "2026-11-14"):
         await seat(running, date=day, access_code=None)
     _, page, _ = await host.get(PAGE)
@@ -81,6 +81,6 @@ async def test_the_page_shows_the_evening_beside_four_before_it(running, host):
 
 
 @pytest.mark.parametrize(("role", "status"), [("door", 403), ("host", 200)])
-async def test_the_figures_are_for_hosts(running, role, status):
+async def test_the_figures_are_visible_to_hosts_but_not_to_door_staff(running, role, status):
     person = await a_person(running, role)
     assert (await person.get(PAGE))[0] == status

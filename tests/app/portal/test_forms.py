@@ -27,7 +27,7 @@ TYPED_IN = {"name", "slug", "first", "last", "reason", "time_zone", "currency", 
 
 
 def said_at(page: str, name: str) -> str:
-    """Return the error beside that field, which must be marked invalid and focused."""
+    """Return the error beside this field, which must be marked invalid and focused."""
     tag = re.search(rf'<(?:input|select|textarea)[^>]*\bname="{name}"[^>]*>', page)[0]
     described = rf'aria-invalid="true" aria-describedby="refused-{name}\b[^"]*" autofocus'
     assert re.search(described, tag), tag
@@ -47,16 +47,18 @@ def said_at(page: str, name: str) -> str:
      ("venue/rules", {**VENUE, "early_minutes": "two"}, "early_minutes"),
      ("venue/rules", {**VENUE, "minimumAge": "old", "dressCode": ""}, "minimumAge"),
      ("venue/slots", {**SLOT, "start": "10 pm"}, "start"),
+     ("venue/slots", {**SLOT, "end": SLOT["start"]}, "end"),
      ("venue/slots", {**SLOT, "days": "9"}, "days"),
      ("venue/slots", {key: SLOT[key] for key in ("name", "start", "end")}, "days"),
      ("venue/closings", {"first": "2026-12-26", "last": "2026-12-24", "reason": "x"}, "last"),
+     ("venue/closings", {"first": "2020-12-26", "last": "", "reason": "x"}, "first"),
      ("venue/closings", {"first": "2026-12-24", "last": "", "reason": LONG}, "reason"),
      ("door/pair", {"name": "", "role": "scan"}, "name"),
      ("box/mail", {**MAIL, "port": "smtp"}, "port"),
      ("box/mail", {**MAIL, "security": "much"}, "security"),
      ("box/mail", {**MAIL, "sender": ""}, "sender")],
 )  # fmt: skip
-async def test_a_form_says_what_is_wrong_beside_its_field(new_box, path, form, field):
+async def test_an_error_is_shown_beside_its_field(new_box, path, form, field):
     keeps_settings(new_box)
     owner = await a_person(new_box)
     if path == "venue/rules":
@@ -87,7 +89,7 @@ RESERVATION = {"date": TONIGHT, "slot": "19:30", "guests": "2", "table": table_i
                            "customer_name": LONG * 2}, 3),
      ("reservations/new", {"token": "of the page", "letter": "1"}, 6)],
 )  # fmt: skip
-async def test_a_form_names_all_its_faults_at_once(running, owner, path, form, faults):
+async def test_a_form_shows_all_its_errors_at_once(running, owner, path, form, faults):
     if "seen" in form or path == "venue/rules":
         form = {**form, "seen": value_of((await owner.get(f"/portal/{path}"))[1], "seen")}
     status, page, _ = await owner.post(f"/portal/{path}", form)
@@ -98,7 +100,7 @@ async def test_a_form_names_all_its_faults_at_once(running, owner, path, form, f
     assert (status, part.count('class="problem"') or part.count('class="refused"')) == (400, faults)
 
 
-async def test_what_is_declined_of_a_person_is_said_on_their_card(running):
+async def test_an_error_about_a_person_is_shown_on_their_card(running):
     owner, other = await a_person(running), await a_person(running, "host")
     await a_person(running, "door")
 
@@ -115,7 +117,7 @@ async def test_what_is_declined_of_a_person_is_said_on_their_card(running):
 
 
 @pytest.mark.parametrize("path", ["preview", "tables"])
-async def test_a_list_of_tables_that_is_empty_or_too_long_is_asked_for_once_more(path, manager):
+async def test_an_empty_or_too_long_list_of_tables_is_asked_for_again(path, manager):
     status, page, _ = await manager.post(f"/portal/venue/{path}", {"list": "  "})
     assert (status, said_at(page, "list") != "") == (400, True)
     status, page, _ = await manager.post(f"/portal/venue/{path}", {"list": "T" * 50_001})
@@ -127,7 +129,7 @@ ENDS_THE_SESSION = {"/portal/sign-out", "/portal/account/password"}
 
 
 @pytest.mark.parametrize("environment", ["", "/test"])
-async def test_the_switch_of_languages_leads_to_a_page_after_every_refused_form(environment, owner):
+async def test_the_language_switch_works_after_every_refused_form(environment, owner):
     met = 0
     for route in PORTAL_ROUTES:
         if route.method == "GET" or route.path in ENDS_THE_SESSION:
@@ -156,7 +158,7 @@ async def test_the_switch_of_languages_leads_to_a_page_after_every_refused_form(
         ("/portal/tonight?note=saved", "/portal/tonight"),
     ],
 )  # fmt: skip
-async def test_the_switch_keeps_what_the_page_shows(shown, back, host):
+async def test_the_language_switch_keeps_the_filters_of_the_page(shown, back, host):
     _, page, _ = await host.get(shown)
     action = html.unescape(re.search(r'action="(/portal/language[^"]*)"', page)[1])
     status, _, headers = await host.post(action, {"language": "fr"})

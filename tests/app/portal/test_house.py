@@ -1,4 +1,4 @@
-"""The house hears of what guests do: emails by the venue's rules, and lines on the board."""
+"""The venue is notified of what guests do: by email, according to its rules, and on the board."""
 
 from dataclasses import replace
 from datetime import date
@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from appliance.checks.check import Check
 from appliance.core.errors import InvalidSlot
-from appliance.doctor.check import Check
 from appliance.email.rendering import Composer, read_contents
 from appliance.reservations.change import cancel
 from appliance.reservations.create import enter_for_guest
@@ -40,7 +40,7 @@ async def kinds(running):
     return {kind for kind, recipient in await rows(running, EMAILS) if recipient == HOUSE}
 
 
-async def test_the_house_is_written_to_about_requests_cancellations_and_payments(running):
+async def test_the_venue_is_emailed_about_requests_cancellations_and_payments(running):
     await set_rules(running, house_email=HOUSE, auto_confirm=0)
     salma = await book(running)
     await running.live.database.write(cancel, salma.id, actor="guest")
@@ -51,13 +51,13 @@ async def test_the_house_is_written_to_about_requests_cancellations_and_payments
 
 
 @pytest.mark.parametrize("rule", [{"hears_requests": 0}, {"house_email": None}])
-async def test_the_house_hears_only_what_its_rules_name(running, rule):
+async def test_the_venue_is_emailed_only_about_the_chosen_events(running, rule):
     await set_rules(running, **{"house_email": HOUSE, "auto_confirm": 0, **rule})
     await book(running)
     assert await kinds(running) == set()
 
 
-async def test_what_staff_cancel_is_no_news_to_the_house(running, host):
+async def test_the_venue_is_not_emailed_about_cancellations_by_staff(running, host):
     await set_rules(running, house_email=HOUSE)
     salma = await seat(running)
     await running.live.database.write(cancel, salma.id, actor=f"staff:{host.id}")
@@ -65,7 +65,7 @@ async def test_what_staff_cancel_is_no_news_to_the_house(running, host):
     assert "data-news=" not in (await host.get("/portal/tonight"))[1]
 
 
-async def test_an_email_to_the_house_leads_to_the_portal_and_holds_no_link_of_the_guest(running):
+async def test_an_email_to_the_venue_links_to_the_portal_and_contains_no_guest_link(running):
     await set_rules(running, house_email=HOUSE, auto_confirm=0)
     salma = await book(running)
     [(email_id,)] = await rows(running, "SELECT id FROM email WHERE kind = 'house_request'")
@@ -81,14 +81,14 @@ async def test_an_email_to_the_house_leads_to_the_portal_and_holds_no_link_of_th
     assert contents.moot is None
 
 
-async def test_an_email_to_the_house_is_none_to_the_guest(running):
+async def test_an_email_to_the_venue_is_not_listed_as_one_to_the_guest(running):
     await set_rules(running, house_email=HOUSE, auto_confirm=0)
     salma = await book(running)  # without an email address
     assert await running.live.database.read(find_email_outcomes, [salma]) == {}
 
 
 @pytest.mark.parametrize(("minutes", "shown"), [(9, True), (11, False)])
-async def test_the_board_names_for_ten_minutes_who_cancelled(running, host, minutes, shown):
+async def test_the_board_shows_guest_cancellations_for_ten_minutes(running, host, minutes, shown):
     salma = await seat(running)
     await running.live.database.write(cancel, salma.id, actor="guest")
     running.clock.advance(minutes * 60)
@@ -96,7 +96,7 @@ async def test_the_board_names_for_ten_minutes_who_cancelled(running, host, minu
     assert (f'data-news="{salma.id}"' in page) == shown
 
 
-async def test_every_page_counts_the_open_requests_in_its_navigation(running, host):
+async def test_every_page_shows_the_number_of_open_requests_in_its_navigation(running, host):
     await set_rules(running, auto_confirm=0)
     await book(running)
     _, page, _ = await host.get("/portal/reservations")
@@ -105,7 +105,7 @@ async def test_every_page_counts_the_open_requests_in_its_navigation(running, ho
     assert 'data-badge aria-hidden="true" hidden>' in (await door.get("/portal/tonight"))[1]
 
 
-async def test_the_rules_of_the_house_are_saved_and_shown(running, manager):
+async def test_the_rules_of_the_venue_are_saved_and_shown(running, manager):
     _, page, _ = await manager.get(RULES)
     form = {name: value_of(page, name) for name in TYPED}
     form |= {"status": "active", "reservation_mode": "free", "house_email": HOUSE,
@@ -121,7 +121,7 @@ async def test_the_rules_of_the_house_are_saved_and_shown(running, manager):
 
 
 @pytest.mark.parametrize(("field", "value"), [("house_email", "maison@"), ("names_at_door", "all")])
-async def test_a_rule_that_is_not_allowed_is_said_at_its_field(manager, field, value):
+async def test_an_invalid_rule_is_reported_at_its_field(manager, field, value):
     _, page, _ = await manager.get(RULES)
     form = {name: value_of(page, name) for name in TYPED}
     form |= {"status": "active", "reservation_mode": "free"}
@@ -135,7 +135,7 @@ async def test_a_rule_that_is_not_allowed_is_said_at_its_field(manager, field, v
      ("initial", "Abd el Kader Tazi", "Abd el Kader T."), ("initial", "Prince", "Prince"),
      ("whole", "M. Rachid Ouazzani", "M. Rachid Ouazzani")],
 )  # fmt: skip
-async def test_the_door_sees_as_much_of_a_name_as_the_rules_say(running, rule, name, shown):
+async def test_the_rules_decide_how_much_of_a_name_door_staff_see(running, rule, name, shown):
     await set_rules(running, names_at_door=rule)
     guest = await seat(running, customer_name=name)
     assert guest.door_name == shown
@@ -143,7 +143,7 @@ async def test_the_door_sees_as_much_of_a_name_as_the_rules_say(running, rule, n
     assert f">{shown}</span>" in (await door.get("/portal/tonight"))[1]
 
 
-async def test_the_house_is_written_to_once_about_a_check_that_fails_twice_in_a_row(
+async def test_the_venue_is_emailed_once_about_a_check_that_fails_twice_in_a_row(
     box, clock, monkeypatch
 ):
     await set_rules(box, house_email=HOUSE)
@@ -160,7 +160,7 @@ async def test_the_house_is_written_to_once_about_a_check_that_fails_twice_in_a_
     bad = replace(Check.fail("no backup", "plug the stick in"), name="backups")
 
     async def look(result):
-        """Return how many emails this look adds."""
+        """Run the check once and return how many emails it adds."""
         before = len(sent)
         clock.advance(300)
         shown.append(result)
@@ -168,7 +168,7 @@ async def test_the_house_is_written_to_once_about_a_check_that_fails_twice_in_a_
         return len(sent) - before
 
     assert [await look(result) for result in (good, bad, good, bad)] == [0, 0, 0, 0]
-    assert await look(bad) == 1  # the mail server does not take it
+    assert await look(bad) == 1  # the mail server rejects the email
     outcome[0] = "accepted"
     assert [await look(bad) for _ in range(3)] == [1, 0, 0]
     assert [await look(result) for result in (good, bad, bad)] == [0, 0, 1]
@@ -177,7 +177,7 @@ async def test_the_house_is_written_to_once_about_a_check_that_fails_twice_in_a_
     assert [await look(result) for result in (good, bad, bad)] == [0, 0, 0]
 
 
-async def test_guests_book_no_whole_evening_where_the_rules_say_so(running):
+async def test_guests_cannot_book_a_whole_evening_if_the_rules_forbid_it(running):
     await set_rules(running, slots_only=1)
     with pytest.raises(InvalidSlot):
         await book(running, slot=None)
@@ -185,7 +185,7 @@ async def test_guests_book_no_whole_evening_where_the_rules_say_so(running):
     assert [choice.when for choice in offer.choices] == ["19:30", "22:00"]
 
 
-async def test_a_guest_who_pays_in_advance_reads_how_much_and_how(running):
+async def test_a_guest_who_pays_in_advance_sees_the_amount_and_the_instructions(running):
     how = "https://pay.example/{code}/{amount}"
     await set_rules(running, reservation_mode="prepaid", payment_how=how)
     salma = await book(running, customer_email="salma@example.com")

@@ -1,4 +1,4 @@
-"""Key pages: keys are shown once, rotated with their lineage, revoked at once."""
+"""Key pages: a key is shown once, rotated within its lineage, and revoked immediately."""
 
 import asyncio
 import logging
@@ -30,7 +30,9 @@ async def make_key(person: Person, prefix: str = "", **fields: str) -> tuple[str
 
 
 @pytest.mark.parametrize("prefix", ["", "/test"])
-async def test_a_new_key_opens_its_environment_and_is_shown_once(running, prefix, caplog, manager):
+async def test_a_new_key_works_in_its_environment_and_is_shown_once(
+    running, prefix, caplog, manager
+):
     with caplog.at_level(logging.DEBUG):
         page, key = await make_key(manager, prefix)
 
@@ -47,7 +49,7 @@ async def test_a_new_key_opens_its_environment_and_is_shown_once(running, prefix
 
 
 @pytest.mark.parametrize(("seconds", "is_shown"), [(0, True), (121, False)])
-async def test_a_secret_is_shown_to_its_session_for_minutes(
+async def test_a_secret_can_be_seen_only_in_its_session_and_for_some_minutes(
     running, manager, owner, seconds, is_shown
 ):
     form = await a_form(manager, f"{ROOM}/keys/new")
@@ -68,7 +70,7 @@ async def test_a_revoked_key_is_refused_at_its_next_call(running, manager):
     assert (status, body["code"]) == (401, "KEY_REVOKED")
 
 
-async def test_a_successor_inherits_and_the_old_key_stays_until_it_is_revoked(running, manager):
+async def test_a_successor_inherits_and_the_old_key_works_until_it_is_revoked(running, manager):
     page, old = await make_key(manager)
     _, made, _ = await running.call("POST", "/v1/reservations", key=old, json=a_body())
 
@@ -83,7 +85,7 @@ async def test_a_successor_inherits_and_the_old_key_stays_until_it_is_revoked(ru
     assert (await running.call("GET", "/v1/venue", key=old))[0] == 200
 
 
-async def test_a_stale_tab_makes_no_second_successor(running, manager):
+async def test_a_stale_tab_cannot_create_a_second_successor(running, manager):
     page, _ = await make_key(manager)
     stale = await a_form(manager, page)
     await manager.post(f"{page}/rotate", {**await a_form(manager, page), "old": "stays"})
@@ -95,7 +97,7 @@ async def test_a_stale_tab_makes_no_second_successor(running, manager):
     assert running.live.database.peek(list_keys) == before
 
 
-async def test_a_key_that_is_to_end_may_be_revoked_sooner_and_never_later(running, manager):
+async def test_the_end_of_a_key_can_be_moved_earlier_but_not_later(running, manager):
     page, old = await make_key(manager)
     for choice in ("ends", "ends"):
         form = await a_form(manager, page)
@@ -111,12 +113,12 @@ async def test_a_key_that_is_to_end_may_be_revoked_sooner_and_never_later(runnin
 
 
 async def noted(running: Running) -> None:
-    """Wait for the commit of a key's use, which the request does not wait for."""
+    """Wait until the use of a key is committed. The request itself does not wait for it."""
     await asyncio.sleep(0.01)
     await until(lambda: not running.live.database.waiting, "the commit of a key's use")
 
 
-async def test_the_use_of_a_key_is_written_once_a_minute(running, manager):
+async def test_the_last_use_of_a_key_is_stored_at_most_once_a_minute(running, manager):
     page, key = await make_key(manager)
     await running.call("GET", "/v1/venue", key=key)
     await noted(running)

@@ -1,4 +1,4 @@
-"""Parties that have left and parties that did not come: their tables are free at once."""
+"""Parties that have left or did not come: their tables are free immediately."""
 
 import re
 
@@ -29,7 +29,7 @@ async def seated(running, **changes):
     return await seat(running, arrived=2, checked_in_at=running.clock.now(), **changes)
 
 
-async def test_a_party_that_left_frees_its_table_and_keeps_its_check_in(running, host):
+async def test_marking_a_party_as_left_frees_its_table_and_keeps_its_check_in(running, host):
     salma = await seated(running)
     assert not await availability(running)
     running.clock.advance(75 * 60)
@@ -51,7 +51,7 @@ async def test_a_party_that_left_frees_its_table_and_keeps_its_check_in(running,
     assert "left 20:15" in page
 
 
-async def test_the_export_has_the_time_at_which_a_party_left(running, manager):
+async def test_the_export_contains_the_time_at_which_a_party_left(running, manager):
     salma = await seated(running)
     running.clock.advance(2 * HOUR)
     await act(manager, running, salma, "left")
@@ -60,7 +60,7 @@ async def test_the_export_has_the_time_at_which_a_party_left(running, manager):
     assert f'"{TONIGHT} 21:00"' in text or f";{TONIGHT} 21:00;" in text
 
 
-async def test_a_party_that_left_can_be_taken_back_while_its_table_is_free(running, host):
+async def test_marking_as_left_can_be_undone_while_the_table_is_free(running, host):
     salma = await seated(running)
     await act(host, running, salma, "left")
     _, page, _ = await host.get(path_of(salma))
@@ -80,7 +80,7 @@ async def test_a_party_that_left_can_be_taken_back_while_its_table_is_free(runni
     assert (await as_it_is(running, salma)).status == "completed"
 
 
-async def test_nobody_can_be_taken_back_once_the_evening_is_over(running, host):
+async def test_marking_as_left_cannot_be_undone_after_the_evening(running, host):
     salma = await seated(running)
     await act(host, running, salma, "left")
     running.clock.advance(11 * HOUR)
@@ -92,14 +92,14 @@ async def test_nobody_can_be_taken_back_once_the_evening_is_over(running, host):
 
 
 @pytest.mark.parametrize("changes", [{"arrived": 0}, {"arrived": 1, "status": "declined"}])
-async def test_only_a_party_that_came_in_can_have_left(running, host, changes):
+async def test_only_an_arrived_party_can_be_marked_as_left(running, host, changes):
     salma = await seat(running, **changes)
 
     assert (await act(host, running, salma, "left"))[0] == 409
     assert (await as_it_is(running, salma)).left_at is None
 
 
-async def test_a_no_show_is_cancelled_for_partners_without_an_email(running, host):
+async def test_a_no_show_is_cancelled_for_partners_and_no_email_is_sent(running, host):
     _, body, _ = await running.call("POST", "/v1/reservations", json=a_body(slot="19:30"))
     id_ = body["serviceReservationId"]
     running.clock.advance(HOUR)
@@ -127,7 +127,7 @@ async def test_a_no_show_is_cancelled_for_partners_without_an_email(running, hos
 @pytest.mark.parametrize(
     "changes", [{"arrived": 1}, {"status": "requested"}, {"slot": "22:00"}, {"date": "2026-11-22"}]
 )
-async def test_who_came_or_is_not_expected_yet_is_no_no_show(running, host, changes):
+async def test_a_guest_who_arrived_or_is_not_due_yet_cannot_be_a_no_show(running, host, changes):
     running.clock.advance(HOUR)
     salma = await seat(running, **changes)
 
@@ -145,7 +145,9 @@ async def test_who_came_or_is_not_expected_yet_is_no_no_show(running, host, chan
         (31 + 20, {"date": "2026-11-20"}, None), (31 + 20, {"slot": None}, 21),
     ],
 )  # fmt: skip
-async def test_a_party_is_late_by_the_rule_of_the_venue(running, host, minutes, changes, late):
+async def test_a_party_becomes_late_after_the_minutes_set_by_the_venue(
+    running, host, minutes, changes, late
+):
     rule = """UPDATE venue SET policies = '{"lateArrivalMinutes": 20}'"""
     salma = await seat(running, **changes)
     running.clock.advance(minutes * 60)
@@ -160,7 +162,7 @@ async def test_a_party_is_late_by_the_rule_of_the_venue(running, host, minutes, 
     assert ("overdue" in board) == (late is not None)
 
 
-async def test_door_staff_free_no_table(running):
+async def test_door_staff_cannot_mark_parties_as_left_or_no_show(running):
     salma = await seated(running)
     person = await a_person(running, "door", "Karim")
 
@@ -170,7 +172,7 @@ async def test_door_staff_free_no_table(running):
         assert (await act(person, running, salma, what))[0] == 403
 
 
-async def test_what_left_a_table_is_not_in_the_way_of_a_move(running, host):
+async def test_a_party_that_left_its_table_does_not_block_a_move_to_it(running, host):
     salma = await seated(running)
     await act(host, running, salma, "left")
     omar = await seat(running, table="T2", access_code=None, customer_name="Omar")

@@ -26,7 +26,7 @@ async def letter_path(running):
     return re.search(rf'href="({OUTBOX}/[0-9a-f-]+)"', page)[1]
 
 
-async def test_a_letter_of_the_test_environment_is_kept_and_can_be_read(running, booked):
+async def test_an_email_of_the_test_environment_is_kept_and_can_be_read(running, booked):
     status, page, _ = await get(running, OUTBOX)
     assert status == 200
     assert "salma@guest.example" in page
@@ -39,7 +39,7 @@ async def test_a_letter_of_the_test_environment_is_kept_and_can_be_read(running,
     assert "cid:" not in page
 
 
-async def test_the_letter_runs_no_script_and_fetches_nothing(running, booked):
+async def test_a_displayed_email_runs_no_script_and_loads_nothing(running, booked):
     _, page, headers = await get(running, await letter_path(running))
 
     assert "<script" not in page
@@ -58,7 +58,9 @@ async def test_the_letter_runs_no_script_and_fetches_nothing(running, booked):
      {"Authorization": "Bearer svc_test_" + "0" * 48}, {"Authorization": "Basic eDp5"},
      {"Authorization": ""}],
 )  # fmt: skip
-async def test_nobody_but_this_machine_or_a_key_reads_the_outbox(running, booked, headers):
+async def test_the_outbox_can_be_read_only_from_this_machine_or_with_a_key(
+    running, booked, headers
+):
     path = await letter_path(running)
     for asked in (OUTBOX, path):
         status, text, _ = await get(running, asked, **headers)
@@ -67,7 +69,7 @@ async def test_nobody_but_this_machine_or_a_key_reads_the_outbox(running, booked
         assert "salma" not in text
 
 
-async def test_a_test_key_with_the_scope_reads_it_until_it_is_revoked(running, booked):
+async def test_a_test_key_with_the_scope_reads_the_outbox_until_it_is_revoked(running, booked):
     reader = {"Host": "box.example", "Authorization": f"Bearer {running.test_key}"}
     assert (await get(running, OUTBOX, **reader))[0] == 200
 

@@ -15,7 +15,7 @@ async def noted(running) -> list[str]:
     return [entry.what for entry in reversed(found)]
 
 
-async def test_a_new_link_leaves_the_password_until_it_is_used(running, owner, host):
+async def test_a_new_password_link_keeps_the_old_password_until_it_is_used(running, owner, host):
     _, text, _ = await owner.post(f"/portal/people/{host.id}/link")
     secret = re.search(r"/portal/welcome#([\w-]{43})", text)[1]
     for path in ("/portal", "/portal/"):
@@ -27,7 +27,9 @@ async def test_a_new_link_leaves_the_password_until_it_is_used(running, owner, h
     assert (await host.get("/portal"))[2]["Location"].startswith("/portal/sign-in")
 
 
-async def test_who_is_disabled_is_out_at_once_and_may_come_back(running, owner, host):
+async def test_a_disabled_person_is_signed_out_immediately_and_can_be_enabled_again(
+    running, owner, host
+):
     assert (await owner.post(f"/portal/people/{host.id}/disable"))[0] == 303
     assert (await host.get("/portal"))[2]["Location"].startswith("/portal/sign-in")
     assert (await owner.post(f"/portal/people/{host.id}/enable"))[0] == 303
@@ -37,7 +39,7 @@ async def test_who_is_disabled_is_out_at_once_and_may_come_back(running, owner, 
     assert (await noted(running))[-2:] == ["person_disabled", "person_enabled"]
 
 
-async def test_a_role_is_in_force_on_the_next_request(running, owner, host):
+async def test_a_changed_role_applies_to_the_next_request(running, owner, host):
     assert (await host.get("/portal/box"))[0] == 403
 
     await owner.post(f"/portal/people/{host.id}/role", {"seen": "host", "role": "manager"})
@@ -50,7 +52,7 @@ async def test_a_role_is_in_force_on_the_next_request(running, owner, host):
         await running.live.database.write(change_role, host.id, "host", "door")
 
 
-async def test_there_is_always_an_owner_left(running, owner):
+async def test_the_last_owner_cannot_be_removed(running, owner):
     await running.live.database.write(create_staff, "Invited only", "owner")
 
     status, _, _ = await owner.post(f"/portal/people/{owner.id}/disable")
@@ -64,7 +66,7 @@ async def test_there_is_always_an_owner_left(running, owner):
         await running.live.database.write(disable_staff, other.id)
 
 
-async def test_the_owner_forgets_wrong_passwords(running):
+async def test_the_owner_can_reset_failed_sign_ins(running):
     owner, host = await a_person(running), await a_person(running, "host", "Karim")
     for _ in range(5):
         await running.live.database.write(begin_sign_in, "Karim", None)
@@ -77,7 +79,7 @@ async def test_the_owner_forgets_wrong_passwords(running):
 
 
 @pytest.mark.parametrize("path", ["people", "account"])
-async def test_a_name_keeps_its_direction_on_a_page_of_the_other(running, path):
+async def test_a_name_keeps_its_direction_on_a_page_of_the_other_direction(running, path):
     owner = await a_person(running, name="Yasmine B.")
 
     assert "<bdi>Yasmine B.</bdi></h" in (await owner.get(f"/portal/{path}"))[1]

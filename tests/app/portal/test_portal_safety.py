@@ -77,7 +77,7 @@ async def pages(running, person):
 
 @pytest.fixture
 async def everything(running):
-    """Sign in an owner, and add rows to each table with text."""
+    """Sign in an owner, and add rows with markup to each table."""
     owner = await a_person(running, "owner")
     await seat(running, notes="x", external_ref="x")
     await seat(running, table="T2", status="requested", access_code=None)
@@ -87,7 +87,7 @@ async def everything(running):
     return owner
 
 
-async def test_what_anybody_wrote_is_text_on_every_page(running, everything):
+async def test_entered_text_is_escaped_on_every_page(running, everything):
     markup = "".join(MARKUP)
 
     def write(tx):
@@ -118,14 +118,14 @@ async def test_what_anybody_wrote_is_text_on_every_page(running, everything):
 RANK = ("door", "host", "manager", "owner")
 
 
-def test_whoever_may_send_a_form_may_see_the_page_that_shows_it_again():
+def test_everyone_who_may_submit_a_form_may_see_the_page_that_shows_it():
     shown = {route.handler: route.role for route in PORTAL_ROUTES if route.method == "GET"}
     for route in PORTAL_ROUTES:
         if route.method == "POST" and route.page in shown:
             assert RANK.index(route.role) >= RANK.index(shown[route.page]), route.path
 
 
-async def test_what_stands_in_an_address_is_text_too(running, everything):
+async def test_text_in_the_query_string_is_escaped(running, everything):
     markup = "".join(MARKUP)
     names = ("q", "note", "date", "from", "slot", "table", "guests", "page", "status")
     for path in GETS:
@@ -143,7 +143,7 @@ async def test_what_stands_in_an_address_is_text_too(running, everything):
             assert not any(key.startswith("on") for key in names_of), path
 
 
-async def test_no_page_can_be_framed_or_runs_a_script_that_is_not_ours(running, everything):
+async def test_no_page_can_be_framed_or_run_foreign_scripts(running, everything):
     async for place, _, _, headers in pages(running, everything):
         policy = headers["Content-Security-Policy"]
         for rule in ("default-src 'self'", "frame-ancestors 'none'", "object-src 'none'",
@@ -158,7 +158,7 @@ async def test_no_page_can_be_framed_or_runs_a_script_that_is_not_ours(running, 
         assert "Access-Control-Allow-Origin" not in headers, place
 
 
-async def test_looking_at_pages_changes_nothing(running, everything):
+async def test_viewing_pages_changes_nothing(running, everything):
     tables = [name for (name,) in await rows(
         running, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
     )]  # fmt: skip
@@ -182,7 +182,7 @@ async def test_looking_at_pages_changes_nothing(running, everything):
     ["=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", " =1", "'=1", "x;=1+cmd|'/C'!A0;y", "x,=1",
      "x\t=1", "x\n=1", "＝1", "\xa0=1", "\u200b=1", "\x1b=1", 'x;"=1', "+212600123457"],
 )  # fmt: skip
-async def test_a_guests_text_is_no_formula_in_any_exported_file(running, everything, formula):
+async def test_guest_text_is_never_a_formula_in_an_exported_file(running, everything, formula):
     def write(tx):
         tx.execute(
             """UPDATE reservation SET customer_name = :f, notes = :f, customer_email = :f,
@@ -212,7 +212,7 @@ async def test_a_guests_text_is_no_formula_in_any_exported_file(running, everyth
     assert len(files) >= 2
 
 
-async def test_only_a_form_is_read_and_never_another_kind_of_body(running, everything):
+async def test_only_form_encoded_bodies_are_accepted(running, everything):
     salma = await seat(running, table="T3", access_code=None)
     part = b'--b\r\nContent-Disposition: form-data; name="seen"\r\n\r\n1\r\n--b--\r\n'
     for kind, body in (

@@ -16,7 +16,7 @@ from tests.app.portal.seating import an_amendment, as_it_is, path_of, rows, seat
 from tests.builders import table_id
 
 
-async def test_moving_keeps_the_pass_and_is_told_in_the_history(running, host):
+async def test_moving_a_reservation_keeps_its_pass_and_is_recorded_in_its_history(running, host):
     salma = await seat(running)
 
     status, _, _ = await host.post(
@@ -36,7 +36,7 @@ async def test_moving_keeps_the_pass_and_is_told_in_the_history(running, host):
     [("+212 (0)6 12 34 56 78", ["+212612345678"]), ("06 12 34 56 78 poste 3", ["+212612345678"]),
      ("06 12 34 56 78 / 05 24 00 00 00", ["+212612345678", "+212524000000"]), ("voir 12 34", [])],
 )  # fmt: skip
-async def test_a_tap_dials_the_guests_sure_numbers_and_no_others(running, host, typed, numbers):
+async def test_only_valid_phone_numbers_are_links(running, host, typed, numbers):
     salma = await seat(running, customer_phone=typed)
 
     _, page, _ = await host.get(path_of(salma))
@@ -46,7 +46,7 @@ async def test_a_tap_dials_the_guests_sure_numbers_and_no_others(running, host, 
     assert re.findall(r'href="https://wa.me/([^"?]*)"', page) == [n[1:] for n in numbers]
 
 
-async def test_a_tap_writes_to_the_guest_alone(running, host):
+async def test_the_email_link_is_addressed_only_to_the_guest(running, host):
     address = "a?bcc=x%40evil.example&subject=hi@example.com"
     salma = await seat(running, customer_email=address)
 
@@ -57,7 +57,7 @@ async def test_a_tap_writes_to_the_guest_alone(running, host):
     ]
 
 
-async def test_a_new_code_ends_pass_link_and_access_code_of_this_guest_alone(running, host):
+async def test_a_new_code_invalidates_only_this_guests_pass_link_and_access_code(running, host):
     salma, other = await seat(running), await seat(running, table="T2", access_code=None)
     old, others = await pass_of(running, salma), await pass_of(running, other)
     _, token = await a_terminal(running)
@@ -85,7 +85,7 @@ async def test_a_new_code_ends_pass_link_and_access_code_of_this_guest_alone(run
     assert await rows(running, told) == [(salma.id,)]
 
 
-async def test_a_new_code_keeps_the_access_code_that_was_told_by_phone(running, host):
+async def test_an_access_code_told_by_phone_can_be_kept_when_the_pass_is_replaced(running, host):
     salma = await seat(running)
     _, token = await a_terminal(running)
 
@@ -96,7 +96,7 @@ async def test_a_new_code_keeps_the_access_code_that_was_told_by_phone(running, 
     assert verdict["result"] == "checked_in"
 
 
-async def test_a_new_code_takes_the_reservation_from_browsers_that_claimed_the_old_link(
+async def test_a_new_code_removes_the_reservation_from_browsers_that_claimed_the_old_link(
     running, host
 ):
     salma = await seat(running)
@@ -118,7 +118,7 @@ async def pass_of(running, reservation):
     return await running.live.database.read(pass_text, running.live.keyring, "live", reservation)
 
 
-async def test_only_free_tables_are_offered_and_a_taken_one_is_refused(running, host):
+async def test_only_free_tables_are_offered_and_an_occupied_one_is_refused(running, host):
     salma = await seat(running)
     await seat(running, table="T2", access_code=None)
 
@@ -133,7 +133,7 @@ async def test_only_free_tables_are_offered_and_a_taken_one_is_refused(running, 
     assert 'role="alert"' in page
 
 
-async def test_cancelling_frees_the_table_and_tells_the_partner(running, host):
+async def test_cancelling_frees_the_table_and_notifies_the_partner(running, host):
     salma = await seat(running)
     status, _, _ = await host.post(path_of(salma, "cancel"), {"seen": salma.version})
     assert status == 303
@@ -141,7 +141,7 @@ async def test_cancelling_frees_the_table_and_tells_the_partner(running, host):
     assert await rows(running, "SELECT type FROM event") == [("reservation.cancelled",)]
 
 
-async def test_the_drawer_is_a_part_of_a_page_and_holds_the_refusal(running, host):
+async def test_the_drawer_is_a_fragment_of_the_page_and_shows_errors(running, host):
     salma = await seat(running)
     _, part, _ = await host.get(path_of(salma) + "?part=1")
     assert part.lstrip().startswith("<article")
@@ -157,7 +157,7 @@ async def test_the_drawer_is_a_part_of_a_page_and_holds_the_refusal(running, hos
     assert "HX-Retarget" not in headers
 
 
-async def test_two_hosts_who_edit_the_same_reservation_lose_nothing(running, host):
+async def test_two_hosts_who_edit_the_same_reservation_lose_no_changes(running, host):
     salma = await seat(running)
     other = await a_person(running, "host", "Karim")
     await other.post(path_of(salma, "amend"), an_amendment(salma, notes="near the music"))
@@ -180,7 +180,7 @@ async def test_two_hosts_who_edit_the_same_reservation_lose_nothing(running, hos
     assert (status, now.guests, now.notes) == (303, 3, "near the music, gluten free")
 
 
-async def test_who_asks_to_be_forgotten_is_listed_until_a_manager_has_erased_them(running):
+async def test_an_erasure_request_is_listed_until_a_manager_carries_it_out(running):
     manager = await a_person(running, "manager", "Yasmine")
     salma = await seat(running)
     assert "Data erasure requests" not in (await manager.get("/portal/reservations"))[1]
@@ -202,7 +202,7 @@ async def test_who_asks_to_be_forgotten_is_listed_until_a_manager_has_erased_the
     assert "Salma Idrissi" not in page
 
 
-async def test_what_is_held_of_a_guest_is_a_file_and_its_export_is_noted(running):
+async def test_the_data_of_a_guest_can_be_downloaded_and_the_export_is_audited(running):
     manager = await a_person(running, "manager", "Yasmine")
     salma = await seat(running)
 

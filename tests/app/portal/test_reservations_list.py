@@ -1,5 +1,7 @@
 """The list of reservations: filters, pages, CSV export."""
 
+import re
+
 import pytest
 
 from appliance.reservations.payments import record_payment
@@ -19,7 +21,7 @@ async def found(person, query):
     return [part.partition('"')[0] for part in table.split(f'href="{LIST}/')[1:]]
 
 
-async def test_it_begins_with_tonight_in_the_order_of_evenings(running, host):
+async def test_the_list_starts_with_tonight_and_is_sorted_by_evening(running, host):
     later = await seat(running, date="2026-12-24", access_code=None)
     tonight = await seat(running, slot="22:00", access_code=None)
     early = await seat(running, table="T2", access_code=None)
@@ -36,7 +38,7 @@ async def test_it_begins_with_tonight_in_the_order_of_evenings(running, host):
     ["salma", "IDRISSI sal", "Éloïse", "eloise", "SVC-2345", "2345", "123 457", "+212 600 123457",
      "0600 123", "terrasse 3"],
 )  # fmt: skip
-async def test_a_name_a_code_a_table_and_digits_of_a_phone_find(running, host, words):
+async def test_a_search_finds_names_access_codes_tables_and_phone_digits(running, host, words):
     salma = await seat(
         running, table="T3", customer_name="Salma Éloïse Idrissi",
         customer_phone="+212 600 123 457" if words != "0600 123" else "0600-123-457",
@@ -47,7 +49,7 @@ async def test_a_name_a_code_a_table_and_digits_of_a_phone_find(running, host, w
     assert await found(host, f"q={words.replace('+', '%2B').replace(' ', '+')}") == [salma.id]
 
 
-async def test_status_and_source_exclude_the_others(running, host):
+async def test_filtering_by_status_and_source_hides_the_others(running, host):
     gone = await seat(running, status="cancelled", source="partner", access_code=None)
     here = await seat(running, source="platform", access_code=None)
     assert await found(host, "status=cancelled") == [gone.id]
@@ -55,7 +57,7 @@ async def test_status_and_source_exclude_the_others(running, host):
     assert await found(host, "status=cancelled&source=platform") == []
 
 
-async def test_pages_of_fifty_and_past_the_end_the_last_one(running, host):
+async def test_a_page_has_fifty_rows_and_a_page_past_the_end_shows_the_last_one(running, host):
     for n in range(60):
         await seat(running, date=f"2027-01-{n % 30 + 1:02d}", table=f"T{n // 30 + 1}",
                    access_code=None)  # fmt: skip
@@ -70,7 +72,7 @@ async def test_pages_of_fifty_and_past_the_end_the_last_one(running, host):
         assert "page=1" in (await host.get(f"{LIST}?{query}"))[1]
 
 
-async def test_the_export_has_what_the_filters_ask_for_with_what_was_paid(running, manager):
+async def test_the_export_contains_the_filtered_reservations_with_their_payments(running, manager):
     salma = await seat(running, status="pending", notes="one\r\ntwo")
     await seat(running, table="T2", access_code=None, customer_name="Omar Tazi")
     await running.live.database.write(
@@ -94,7 +96,7 @@ async def test_the_export_has_what_the_filters_ask_for_with_what_was_paid(runnin
     assert noted[-1] == (f"staff:{manager.id}", "exported", '{"name":"reservations.csv"}')
 
 
-async def test_hosts_look_and_only_managers_take_everything_with_them(running, host):
+async def test_hosts_can_view_the_list_but_only_managers_can_export_it(running, host):
     await seat(running)
     assert (await host.get(CSV))[0] == 403
     assert "export.csv" not in (await host.get(LIST))[1]
@@ -102,7 +104,7 @@ async def test_hosts_look_and_only_managers_take_everything_with_them(running, h
 
 
 @pytest.mark.parametrize("order", ["", "slot", "evening", "latest-evening"])
-async def test_an_hour_past_midnight_is_the_last_of_its_evening(running, order, manager):
+async def test_a_slot_past_midnight_is_sorted_last_in_its_evening(running, order, manager):
     for number, slot, starts in (
         ("T1", "01:00", 25 * 60),
         ("T2", "22:00", 22 * 60),
@@ -123,7 +125,7 @@ async def test_an_hour_past_midnight_is_the_last_of_its_evening(running, order, 
     ("query", "field"),
     [("from=2026-12-24&to=2026-12-01", "to"), ("from=24.12.2026", "from"), ("to=2026-02-30", "to")],
 )
-async def test_a_period_that_is_none_is_said_at_its_field_and_keeps_the_filters(
+async def test_an_invalid_period_is_reported_at_its_field_and_keeps_the_filters(
     running, host, query, field
 ):
     await seat(running)
@@ -134,3 +136,14 @@ async def test_a_period_that_is_none_is_said_at_its_field_and_keeps_the_filters(
     for name, _, text in (pair.partition("=") for pair in query.split("&")):
         assert value_of(page, name) == text
     assert "ledger" not in page
+
+
+async def test_an_empty_list_without_filters_does_not_suggest_changing_the_search(new_box):
+    owner = await a_person(new_box)
+    for path in ("reservations", "door/log"):
+        _, page, _ = await owner.get(f"/portal/{path}")
+        _, searched, _ = await owner.get(f"/portal/{path}?q=x")
+        said = [re.search(r'class="empty">([^<]*)<', each)[1] for each in (page, searched)]
+        assert said[0] != said[1], path
+    _, page, _ = await owner.get("/portal/reservations/new")
+    assert re.search(r'id="none-free".*?<a href="/portal/venue"', page, re.DOTALL)

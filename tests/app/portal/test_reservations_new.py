@@ -23,12 +23,12 @@ def a_form(**changes):
 
 
 def offered(page):
-    """The free tables that seat so many guests; those that do not are in a group after them."""
+    """Return the free tables with enough seats. Tables with too few are in a separate group."""
     select = re.search(r'<select id="new-table".*?</select>', page, re.DOTALL)[0]
     return set(re.findall(r'value="([0-9a-f-]{36})"', select.partition("<optgroup")[0]))
 
 
-async def test_a_reservation_is_made_and_announced_with_a_name_alone(running, host):
+async def test_a_reservation_with_only_a_name_is_created_and_announced(running, host):
     status, _, headers = await host.post(NEW, a_form())
 
     assert status == 303
@@ -41,7 +41,7 @@ async def test_a_reservation_is_made_and_announced_with_a_name_alone(running, ho
 
 
 @pytest.mark.parametrize(("ticked", "letters"), [({"letter": "1"}, 1), ({}, 0)])
-async def test_the_letter_goes_out_when_it_is_ticked(running, host, ticked, letters):
+async def test_the_email_is_sent_if_its_box_is_ticked(running, host, ticked, letters):
     form = a_form(customer_email="karim@guest.example", language="ar", **ticked)
     _, _, headers = await host.post(NEW, form)
     assert ("note=entered-letter" in headers["Location"]) is bool(letters)
@@ -50,7 +50,7 @@ async def test_the_letter_goes_out_when_it_is_ticked(running, host, ticked, lett
     )
 
 
-async def test_a_used_form_keeps_the_second_guest_until_it_is_sent_again(running, host):
+async def test_resubmitting_a_used_form_with_another_guest_asks_first(running, host):
     await host.post(NEW, a_form())
     second = a_form(customer_name="Nadia Tazi", table=table_id("T3"))
 
@@ -65,7 +65,7 @@ async def test_a_used_form_keeps_the_second_guest_until_it_is_sent_again(running
     ]  # fmt: skip
 
 
-async def test_a_venue_that_is_not_active_takes_nothing(running, host):
+async def test_an_inactive_venue_accepts_no_reservations(running, host):
     await running.live.database.write(
         lambda tx: tx.execute("UPDATE venue SET status = 'suspended'")
     )
@@ -73,7 +73,7 @@ async def test_a_venue_that_is_not_active_takes_nothing(running, host):
     assert status == 409
 
 
-async def test_the_tables_that_are_free_then_and_seat_so_many_are_offered(running, host):
+async def test_only_free_tables_with_enough_seats_are_offered(running, host):
     await seat(running, table="T1")
     await seat(running, table="T2", slot=None, access_code=None)
 
@@ -86,7 +86,7 @@ async def test_the_tables_that_are_free_then_and_seat_so_many_are_offered(runnin
     assert page.count("<optgroup") == 1
 
 
-async def test_too_many_guests_for_a_table_are_confirmed_as_that_number(running, host):
+async def test_too_many_guests_for_a_table_must_be_confirmed_with_that_number(running, host):
     status, page, _ = await host.post(NEW, a_form(guests="14"))
     assert status == 400
     assert 'name="sure" value="14"' in page
@@ -115,7 +115,7 @@ async def test_too_many_guests_for_a_table_are_confirmed_as_that_number(running,
     assert await rows(running, "SELECT table_id FROM reservation") == [(table_id("T3"),)]
 
 
-async def test_staff_write_down_a_slot_that_is_over_and_are_warned(running, host):
+async def test_staff_can_enter_a_past_slot_and_get_a_warning(running, host):
     running.clock.set("2026-11-21T22:30:00Z")
     _, page, _ = await host.get(f"{NEW}?date={TONIGHT}&slot=22:00")
     assert 'class="warning"' not in page
@@ -127,7 +127,7 @@ async def test_staff_write_down_a_slot_that_is_over_and_are_warned(running, host
     assert status == 303
 
 
-async def test_a_slot_not_offered_never_becomes_the_whole_evening(running, host):
+async def test_an_unavailable_slot_is_never_replaced_by_the_whole_evening(running, host):
     _, page, _ = await host.post(NEW, a_form(slot="12:00", offer="1", date="2026-11-23"))
     select = re.search(r'<select id="new-slot".*?</select>', page, re.DOTALL)[0]
     assert re.findall(r'<option value="([^"]*)" selected', select) == [""]
@@ -138,7 +138,9 @@ async def test_a_slot_not_offered_never_becomes_the_whole_evening(running, host)
 
 
 @pytest.mark.parametrize(("least", "most", "party"), [(4, 8, "4"), (2, 4, "2"), (1, 1, "1")])
-async def test_a_cell_opens_with_a_party_that_its_table_seats(running, host, least, most, party):
+async def test_the_form_of_a_board_cell_starts_with_a_party_size_that_fits_the_table(
+    running, host, least, most, party
+):
     await running.live.database.write(
         lambda tx: tx.execute(
             """UPDATE venue_table SET capacity_min = :least, capacity_max = :most

@@ -53,7 +53,7 @@ async def in_force(running, person):
     return await running.live.database.read(has_two_factor, person.id)
 
 
-async def test_a_second_step_is_added_with_the_password_and_a_right_code(running):
+async def test_two_step_verification_is_enabled_with_the_password_and_a_valid_code(running):
     person = await with_password(running, "door", "Yasmine")
     assert (await person.post(AT, {"password": "wrong"}))[0] == 400
     status, text, _ = await person.post(AT, {"password": PASSWORD})
@@ -82,7 +82,7 @@ def offered(reader, keyring, staff_id):
     return keyring.unwrap(reader.value(sql, {"id": staff_id}))
 
 
-async def test_no_session_is_open_before_the_code_is_right_though_the_browser_is_known(running):
+async def test_no_session_starts_before_a_valid_code_even_in_a_known_browser(running):
     _, secret, _ = await with_second_step(running)
     path = "/portal/sign-in?next=/portal/venue"
     form = await asked(running, path=path)
@@ -103,7 +103,7 @@ async def test_no_session_is_open_before_the_code_is_right_though_the_browser_is
     assert (status, 'name="asked"' in text, len(response.cookies)) == (200, True, 0)
 
 
-async def test_a_recovery_code_signs_in_when_the_clock_is_wrong_and_the_form_says_so(running):
+async def test_a_recovery_code_works_with_a_wrong_clock_and_the_form_mentions_the_clock(running):
     _, secret, codes = await with_second_step(running)
     right = shown(running, secret)
     running.clock.milliseconds -= 3 * 3600 * 1000
@@ -118,7 +118,7 @@ async def test_a_recovery_code_signs_in_when_the_clock_is_wrong_and_the_form_say
     assert status == 401
 
 
-async def test_wrong_codes_wait_as_wrong_passwords_do_and_others_are_let_in(running):
+async def test_wrong_codes_are_limited_like_wrong_passwords_without_blocking_others(running):
     await with_second_step(running)
     await with_password(running, "host", "Karim")
     form = await asked(running)
@@ -133,7 +133,7 @@ async def test_wrong_codes_wait_as_wrong_passwords_do_and_others_are_let_in(runn
     assert (await send(running, name="Karim", password=PASSWORD))[0] == 303
 
 
-async def test_the_owner_removes_it_for_somebody_who_lost_the_phone(running):
+async def test_the_owner_can_remove_it_for_a_person_who_lost_the_phone(running):
     owner = await a_person(running, name="Owner")
     host, _, _ = await with_second_step(running, "host", "Karim")
     path = f"/portal/people/{host.id}/second-step/remove"
@@ -147,14 +147,14 @@ async def test_the_owner_removes_it_for_somebody_who_lost_the_phone(running):
     assert path not in (await owner.get("/portal/people"))[1]
 
 
-async def test_the_owners_own_is_not_removed_without_the_password(running):
+async def test_the_owner_needs_the_password_to_remove_their_own(running):
     owner, _, _ = await with_second_step(running)
     status, _, _ = await owner.post(f"/portal/people/{owner.id}/second-step/remove")
     assert status == 404
     assert await in_force(running, owner)
 
 
-async def test_no_log_holds_a_secret_or_a_code(running, caplog):
+async def test_the_logs_contain_no_secrets_or_codes(running, caplog):
     caplog.set_level(logging.DEBUG)
     person = await with_password(running, "owner", "Yasmine")
     _, text, _ = await person.post(AT, {"password": PASSWORD})

@@ -43,7 +43,7 @@ async def the_owner(running: Running) -> Person:
     return Person("owner", running, OpenedSession(secret, ""))
 
 
-async def test_before_there_is_an_owner_nothing_answers_but_the_setup_page(new_box):
+async def test_before_setup_every_address_leads_to_the_setup_page(new_box):
     for path in ("/", "/portal/tonight", "/portal/sign-in", "/portal/welcome", "/door", "/docs",
                  "/v1/venue", "/test/v1/venue", "/access/x", "/test/outbox"):  # fmt: skip
         async with new_box.client.get(path, headers={"Accept": "text/html"},
@@ -57,7 +57,7 @@ async def test_before_there_is_an_owner_nothing_answers_but_the_setup_page(new_b
             assert response.status == 200, path
 
 
-async def test_used_expired_replaced_and_unknown_links_get_the_very_same_answer(new_box):
+async def test_used_expired_replaced_and_unknown_links_get_identical_answers(new_box):
     replaced, expired = await a_link(new_box), await a_link(new_box)
     new_box.clock.advance(SETUP_LINK_MILLISECONDS / 1000)
     answers = {(await send(new_box, s))[:2] for s in (replaced, expired, "unknown", "")}
@@ -69,7 +69,7 @@ async def test_used_expired_replaced_and_unknown_links_get_the_very_same_answer(
     assert status == 404
 
 
-async def test_of_two_who_open_the_link_at_once_one_becomes_the_owner(new_box):
+async def test_only_one_of_two_simultaneous_users_of_the_link_becomes_the_owner(new_box):
     secret = await a_link(new_box)
 
     answers = await asyncio.gather(
@@ -84,14 +84,14 @@ async def test_of_two_who_open_the_link_at_once_one_becomes_the_owner(new_box):
 
 
 @pytest.mark.parametrize("password", ["short", "12345678", "Yasmine2026", "casablanca2026"])
-async def test_a_bad_password_is_explained_and_the_link_stays_good(new_box, password):
+async def test_an_unsuitable_password_is_explained_and_the_link_stays_valid(new_box, password):
     secret = await a_link(new_box)
     status, page, _ = await send(new_box, secret, password=password, **{"Accept-Language": "fr"})
     assert (status, '<html lang="fr"' in page) == (400, True)
     assert (await send(new_box, secret))[0] == 303
 
 
-async def test_no_link_is_offered_once_there_is_an_owner(new_box, capsys):
+async def test_no_setup_link_is_offered_after_there_is_an_owner(new_box, capsys):
     await show_setup_link(new_box.box, "http://127.0.0.1:1")
     shown = capsys.readouterr().out
     secret = re.search(r"#([\w-]{43})\n", shown)[1]
@@ -121,7 +121,7 @@ def behind_in(page):
     return re.findall(r'<a href="([^"]+)" class="behind"', page)
 
 
-async def test_the_rooms_furnish_both_environments(new_box):
+async def test_the_tables_entered_in_setup_are_added_to_both_environments(new_box):
     owner = await the_owner(new_box)
     status, page, _ = await owner.get(RULES)
     assert (status, behind_in(page)) == (200, [])
@@ -143,7 +143,7 @@ async def test_the_rooms_furnish_both_environments(new_box):
     assert behind_in((await owner.get("/portal/box"))[1]) == [RULES, "/portal/venue", SLOTS]
 
 
-async def test_the_steps_are_shown_to_the_owner_until_the_rest_can_wait(new_box):
+async def test_the_setup_steps_are_shown_to_the_owner_until_the_rest_is_postponed(new_box):
     owner, manager = await the_owner(new_box), await a_person(new_box, "manager")
     done = "/portal/box/setup-done"
     for path in (RULES, "/portal/venue", SLOTS, "/portal/box", "/portal/door"):
@@ -155,12 +155,12 @@ async def test_the_steps_are_shown_to_the_owner_until_the_rest_can_wait(new_box)
     assert (await owner.post(done))[0] == 303
 
     assert done not in (await owner.get(RULES))[1]
-    for person, count in ((owner, 6), (manager, 0)):  # they stay listed for ever
+    for person, count in ((owner, 6), (manager, 0)):  # the steps stay listed permanently
         _, page, _ = await person.get("/portal/box")
         assert len(re.findall(r'<li><a href="/portal/[^"]*" class="', page)) == count
 
 
-async def test_a_step_says_what_it_needs_and_then_leads_to_the_next_one(new_box):
+async def test_a_step_reports_what_is_missing_and_then_leads_to_the_next_one(new_box):
     owner = await the_owner(new_box)
     nav = re.compile(r'<nav class="setup".*?</nav>', re.DOTALL)
     before = nav.search((await owner.get(RULES))[1])[0]
@@ -171,7 +171,7 @@ async def test_a_step_says_what_it_needs_and_then_leads_to_the_next_one(new_box)
     assert after.count("<p") < before.count("<p")
 
 
-async def test_the_owner_sets_the_box_up_in_the_language_of_the_page(new_box):
+async def test_setup_continues_in_the_language_of_the_page(new_box):
     secret = await a_link(new_box)
     async with new_box.client.get("/portal/setup?lang=ar") as response:
         page = await response.text()
@@ -184,7 +184,7 @@ async def test_the_owner_sets_the_box_up_in_the_language_of_the_page(new_box):
 
 
 @pytest.mark.parametrize("path", ["/portal/sign-in?next=/portal/door", "/portal/welcome"])
-async def test_the_pages_before_signing_in_come_in_each_language(running, path):
+async def test_the_pages_before_signing_in_exist_in_each_language(running, path):
     async with running.client.get(path, headers=FROM_OURS) as response:
         page = await response.text()
     links = [html.unescape(link) for link in re.findall(r'href="(\?[^"]*lang=..)"', page)]
@@ -202,7 +202,7 @@ def saved(tmp_path):
     return read_settings(tmp_path / "settings.toml", {})
 
 
-async def test_the_stored_password_goes_to_no_other_mail_server(new_box, tmp_path):
+async def test_the_stored_mail_password_is_not_sent_to_another_server(new_box, tmp_path):
     keeps_settings(new_box)
     owner = await the_owner(new_box)
     await owner.save("/portal/box/mail", MAIL)
@@ -221,7 +221,7 @@ async def test_the_stored_password_goes_to_no_other_mail_server(new_box, tmp_pat
 
 @pytest.fixture
 def sent(monkeypatch):
-    """The mail server and password of each test letter."""
+    """The mail server and the password that each test email used."""
     found = []
 
     async def send(mail, *_):
@@ -232,7 +232,7 @@ def sent(monkeypatch):
     return found
 
 
-async def test_a_test_letter_leaves_by_what_is_saved(new_box, sent):
+async def test_a_test_email_uses_the_saved_mail_settings(new_box, sent):
     keeps_settings(new_box)
     owner = await the_owner(new_box)
     await owner.save("/portal/box/mail", MAIL)
@@ -242,7 +242,7 @@ async def test_a_test_letter_leaves_by_what_is_saved(new_box, sent):
     assert (status, sent) == (200, [("smtp.example.com", "only for them")])
 
 
-async def test_a_test_letter_to_no_address_is_refused_beside_its_field(new_box):
+async def test_a_test_email_without_a_valid_address_is_refused_at_its_field(new_box):
     owner = await the_owner(new_box)
     status, page, _ = await owner.post("/portal/box/test-letter", {"recipient": "y@example"})
     field = page.partition('name="recipient"')[2].partition("</label>")[0]
@@ -250,7 +250,7 @@ async def test_a_test_letter_to_no_address_is_refused_beside_its_field(new_box):
     assert 'aria-invalid="true"' in field
 
 
-async def test_a_test_letter_leaves_by_what_is_in_force(new_box, sent):
+async def test_a_test_email_uses_the_settings_in_force(new_box, sent):
     """The active settings include environment variables; settings.toml does not."""
     owner = await the_owner(new_box)
     variables = {"VENUEBOX_MAIL_HOST": "smtp.example.org", "VENUEBOX_MAIL_SENDER": "y@example.org"}
@@ -264,7 +264,7 @@ async def test_a_test_letter_leaves_by_what_is_in_force(new_box, sent):
 
 
 async def change(environment, **changes):
-    """Change the venue of that environment."""
+    """Change the venue of this environment."""
 
     def edit(tx):
         venue = get_venue(tx)
@@ -274,7 +274,7 @@ async def change(environment, **changes):
     return await environment.database.write(edit)
 
 
-async def test_the_test_environment_has_the_live_venue_and_stays_open(running, owner):
+async def test_the_test_environment_copies_the_live_venue_and_is_always_open(running, owner):
     await change(running.test, name="Tried out", policies={"dress": "none"})
 
     assert (await save_rules(owner, status="inactive", currency="EUR", cancel_hours="9"))[0] == 303
@@ -287,9 +287,7 @@ async def test_the_test_environment_has_the_live_venue_and_stays_open(running, o
     assert [slot.start for slot in test.slots] == [slot.start for slot in live.slots]
 
 
-async def test_a_table_that_was_booked_in_test_keeps_test_from_following_no_longer_than_once(
-    running, owner
-):
+async def test_a_table_booked_in_test_does_not_block_later_copies_of_the_live_venue(running, owner):
     await running.test.database.write(add_reservation, table="T6")
     path = f"/portal/venue/tables/{table_id('T6')}"
     seen = value_of((await owner.get(path))[1], "seen")

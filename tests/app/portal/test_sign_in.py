@@ -17,7 +17,7 @@ async def sign_in(running, name="Yasmine", password=PASSWORD, path="/portal/sign
         return response.status, await response.text(), dict(response.headers), cookies
 
 
-async def test_the_right_password_opens_a_session_in_two_closed_cookies(running):
+async def test_the_right_password_starts_a_session_in_two_secure_cookies(running):
     await an_account(running)
 
     async with running.client.post(
@@ -36,13 +36,13 @@ async def test_the_right_password_opens_a_session_in_two_closed_cookies(running)
 
 
 @pytest.mark.parametrize("typed", ["élodie", " ÉLODIE"])
-async def test_the_case_of_a_name_does_not_matter_in_any_script(running, typed):
+async def test_names_are_case_insensitive_in_every_script(running, typed):
     await an_account(running, name="Élodie")
 
     assert (await sign_in(running, name=typed))[0] == 303
 
 
-async def test_a_session_is_stored_hashed_and_made_anew_at_each_sign_in(running):
+async def test_a_session_token_is_stored_hashed_and_changes_at_each_sign_in(running):
     await an_account(running)
 
     name = running.cookie("session")
@@ -66,7 +66,7 @@ async def test_two_boxes_on_one_host_do_not_sign_each_other_out(running):
     assert not first & second
 
 
-async def test_a_browser_keeps_its_device_only_if_the_box_issued_it(running):
+async def test_a_device_cookie_is_kept_only_if_the_box_issued_it(running):
     await an_account(running)
     name = running.cookie("device")
 
@@ -84,7 +84,7 @@ async def test_a_wrong_name_and_a_wrong_password_get_the_same_answer(running, na
     assert cookies == {}
 
 
-async def test_after_five_wrong_passwords_the_sixth_waits_even_when_it_is_right(running):
+async def test_after_five_wrong_passwords_even_the_right_one_must_wait(running):
     await an_account(running)
     for _ in range(5):
         assert (await sign_in(running, password="wrong one"))[0] == 401
@@ -97,7 +97,7 @@ async def test_after_five_wrong_passwords_the_sixth_waits_even_when_it_is_right(
     assert (await sign_in(running))[0] == 303
 
 
-async def test_the_owners_own_browser_is_not_locked_out_by_strangers(running):
+async def test_failed_sign_ins_from_other_browsers_do_not_lock_out_the_owners_browser(running):
     await an_account(running)
     name = running.cookie("device")
     known = f"{name}={(await sign_in(running))[3][name]}"
@@ -108,7 +108,7 @@ async def test_the_owners_own_browser_is_not_locked_out_by_strangers(running):
     assert (await sign_in(running, Cookie=known))[0] == 303
 
 
-async def test_a_full_disk_lets_staff_sign_in_and_see_why_all_else_is_refused(
+async def test_on_a_full_disk_staff_can_sign_in_and_see_why_changes_are_refused(
     running, tmp_path, monkeypatch
 ):
     await an_account(running)
@@ -137,20 +137,22 @@ async def test_a_full_disk_lets_staff_sign_in_and_see_why_all_else_is_refused(
      ("https://evil.example/portal", "/portal"), ("//evil.example/portal", "/portal"),
      ("/\\evil.example", "/portal"), ("/v1/venue", "/portal"), ("/portal/../access/x", "/portal")],
 )  # fmt: skip
-async def test_after_signing_in_one_goes_on_within_the_portal_only(running, wanted, target):
+async def test_the_page_opened_after_signing_in_is_always_within_the_portal(
+    running, wanted, target
+):
     await an_account(running)
     path = str(URL("/portal/sign-in").with_query({"next": wanted}))
     _, _, headers, _ = await sign_in(running, path=path)
     assert headers["Location"] == target
 
 
-async def test_a_session_ends_by_itself(running, owner):
+async def test_a_session_expires(running, owner):
     assert (await owner.get("/portal"))[2]["Location"] == "/portal/tonight"
     running.clock.advance(IDLE_MILLISECONDS / 1000)
     assert (await owner.get("/portal"))[2]["Location"] == "/portal/sign-in?next=/portal"
 
 
-async def test_use_keeps_a_session_alive_for_a_week_and_no_longer(running, owner):
+async def test_using_a_session_extends_it_to_a_week_at_most(running, owner):
     for _ in range(16):
         assert (await owner.get("/portal"))[2]["Location"] == "/portal/tonight"
         running.clock.advance(10 * 3600)
@@ -158,13 +160,13 @@ async def test_use_keeps_a_session_alive_for_a_week_and_no_longer(running, owner
     assert (await owner.get("/portal"))[2]["Location"].startswith("/portal/sign-in")
 
 
-async def test_signing_out_ends_the_session_and_says_so(owner):
+async def test_signing_out_ends_the_session_and_confirms_it(owner):
     status, _, headers = await owner.post("/portal/sign-out")
     assert (status, headers["Location"]) == (303, "/portal/sign-in?note=signed-out")
     assert (await owner.get("/portal"))[2]["Location"].startswith("/portal/sign-in")
 
 
-async def test_a_form_sent_after_the_session_ended_is_said_not_to_be_saved(owner):
+async def test_a_form_submitted_after_the_session_ended_is_reported_as_not_saved(owner):
     await owner.post("/portal/sign-out")
 
     place = (await owner.post("/portal/venue/slots", {"start": "20:00"}))[2]["Location"]
@@ -176,7 +178,7 @@ async def test_a_form_sent_after_the_session_ended_is_said_not_to_be_saved(owner
     assert "not-saved" not in (await owner.post("/portal/sign-out"))[2]["Location"]
 
 
-async def test_htmx_leaves_the_whole_page_when_the_session_is_over(running):
+async def test_a_fragment_request_after_the_session_ended_reloads_the_whole_page(running):
     path = path_of(await seat(running))
     headers = {"HX-Request": "true"}
     async with running.client.get(f"{path}?part=1", headers=headers) as response:
@@ -184,7 +186,7 @@ async def test_htmx_leaves_the_whole_page_when_the_session_is_over(running):
         assert response.headers["HX-Redirect"] == f"/portal/sign-in?next={path}"
 
 
-async def test_after_sign_in_the_page_is_shown_whose_part_was_asked_for(running):
+async def test_after_signing_in_the_page_of_the_requested_fragment_is_shown(running):
     page = "/portal/reservations/new?date=2026-11-22"
     headers = {"HX-Request": "true", "HX-Current-URL": f"http://box{page}"}
     part = "/portal/reservations/callers?customer_phone=0612345678"
@@ -193,7 +195,7 @@ async def test_after_sign_in_the_page_is_shown_whose_part_was_asked_for(running)
         assert dict(place.query) == {"next": page}
 
 
-async def test_a_person_reads_the_portal_in_the_chosen_language(running, owner):
+async def test_a_person_sees_the_portal_in_the_chosen_language(running, owner):
     await owner.post("/portal/language?next=/portal", {"language": "ar"})
     assert (
         await running.live.database.read(lambda tx: tx.value("SELECT language FROM staff"))

@@ -1,4 +1,4 @@
-"""A name or a password in another spelling of the same letters is the same."""
+"""Names and passwords are the same in every Unicode spelling of their letters."""
 
 import unicodedata
 
@@ -20,7 +20,7 @@ SPELLINGS = [
 
 
 @pytest.mark.parametrize("typed", SPELLINGS)
-async def test_a_name_signs_in_and_has_no_twin_in_any_spelling(running, typed):
+async def test_equivalent_spellings_of_a_name_are_one_account(running, typed):
     await an_account(running, NAME)
     owner = await a_person(running)
 
@@ -30,7 +30,7 @@ async def test_a_name_signs_in_and_has_no_twin_in_any_spelling(running, typed):
         await running.live.database.write(create_staff, typed, "host")
 
 
-async def test_a_name_is_stored_composed_and_without_marks(running):
+async def test_a_name_is_stored_in_composed_form_without_direction_marks(running):
     await an_account(running, SPELLINGS[0])
     await an_account(running, "\u200fسلمى\u200e")
 
@@ -39,7 +39,7 @@ async def test_a_name_is_stored_composed_and_without_marks(running):
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
-async def test_a_password_is_right_however_a_computer_spells_its_letters(form):
+async def test_a_password_is_accepted_in_any_unicode_normalisation(form):
     passwords, secret = Passwords(), "le thé ﬁn à minuit"
     stored = await passwords.hash(unicodedata.normalize(form, secret))
 
@@ -49,7 +49,7 @@ async def test_a_password_is_right_however_a_computer_spells_its_letters(form):
     assert not await passwords.matches(None, secret)
 
 
-async def test_a_hash_of_what_was_typed_is_still_accepted(running):
+async def test_a_hash_of_the_unnormalised_password_is_still_accepted(running):
     decomposed = unicodedata.normalize("NFD", "le thé est servi")
     staff_id = await an_account(running)
     await running.live.database.write(set_password, staff_id, hash_cheaply(decomposed))
@@ -66,7 +66,7 @@ KNOWN = ("Yasmine El Fassi", "Riad Étoile", "12, derb Dabachi, Ouarzazate")
      "Casablanca2026", "maroc2026!", "yasmine123", "elfassi2026", "RiadEtoile1", "riad-étoile1",
      "riad etoile", "Ouarzazate2026", "venuebox2026", "aaaaaaaa", "abcabcabc", "21112026"],
 )  # fmt: skip
-def test_what_anyone_would_try_first_is_guessable(password):
+def test_an_obvious_password_is_refused(password):
     assert is_guessable(password, KNOWN)
 
 
@@ -75,5 +75,5 @@ def test_what_anyone_would_try_first_is_guessable(password):
     ["tRz8#kq2Lw", "vaisselle-bleue-jeudi", "le thé est servi à minuit", "جملة طويلة يسهل تذكرها",
      "un deux trois soleil et puis encore " * 7],
 )  # fmt: skip
-def test_what_takes_a_while_to_guess_is_taken(password):
+def test_a_password_that_is_hard_to_guess_is_accepted(password):
     assert not is_guessable(password, KNOWN)

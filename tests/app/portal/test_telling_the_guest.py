@@ -1,4 +1,4 @@
-"""What the guest is given or told by staff: the pass, and the word that something is cancelled."""
+"""Staff send the guest the pass, or notify the guest of a cancellation."""
 
 import re
 from urllib.parse import parse_qs, urlsplit
@@ -18,7 +18,7 @@ async def send(person, running, reservation, what, **form):
     return await person.post(path_of(reservation, what), {"seen": now.version, **form})
 
 
-async def test_the_pass_of_any_reservation_can_be_given_to_its_guest(running, host):
+async def test_staff_can_send_the_pass_of_every_reservation_to_its_guest(running, host):
     _, body, _ = await running.call("POST", "/v1/reservations", json=a_body())
     _, page, _ = await host.get(f"/portal/reservations/{body['serviceReservationId']}")
 
@@ -34,7 +34,7 @@ async def test_the_pass_of_any_reservation_can_be_given_to_its_guest(running, ho
         assert (answer.status, answer.content_type) == (200, "image/png")
 
 
-async def test_the_pass_is_sent_to_an_address_that_was_just_given(running, host):
+async def test_the_pass_is_sent_to_an_email_address_that_was_just_added(running, host):
     salma = await seat(running, customer_email=None)
 
     status, _, _ = await send(host, running, salma, "send-pass", email="s@example.com")
@@ -47,9 +47,7 @@ async def test_the_pass_is_sent_to_an_address_that_was_just_given(running, host)
     assert 'value="a@b"' in page
 
 
-async def test_a_partner_that_writes_to_its_guests_itself_does_not_keep_staff_from_it(
-    running, host
-):
+async def test_staff_can_send_the_pass_even_if_the_partner_sends_its_own_emails(running, host):
     body = a_body(notifyCustomer=False, customer={"name": "Salma", "email": "s@example.com"})
     _, made, _ = await running.call("POST", "/v1/reservations", json=body)
     path = f"/portal/reservations/{made['serviceReservationId']}/send-pass"
@@ -58,7 +56,7 @@ async def test_a_partner_that_writes_to_its_guests_itself_does_not_keep_staff_fr
     assert await rows(running, EMAILS) == [("confirmation", "s@example.com", None)]
 
 
-async def test_the_pass_is_offered_again_once_a_contact_was_added(running, host):
+async def test_sending_the_pass_is_offered_again_after_a_contact_was_added(running, host):
     salma = await seat(running, customer_email=None)
     in_drawer = {"HX-Request": "true", "HX-Current-URL": "http://box/portal/tonight"}
     _, page, _ = await host.get(path_of(salma) + "?part=1")
@@ -80,7 +78,7 @@ async def test_door_staff_get_no_link_to_a_guests_pass(running):
     ("what", "status"), [("cancel", "confirmed"), ("decline", "requested")]
 )  # fmt: skip
 @pytest.mark.parametrize("tells", [True, False])
-async def test_the_guest_is_told_only_if_staff_say_so_and_partners_always(
+async def test_the_guest_is_notified_only_if_staff_choose_so_and_partners_always(
     running, host, what, status, tells
 ):
     salma = await seat(running, status=status)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from appliance.doctor.check import RELAY_AWAY, observe
+from appliance.checks.check import RELAY_AWAY, observe
 from appliance.door.terminals import issue_terminal
 from appliance.venue.edit import add_slot
 from appliance.venue.model import Slot
@@ -19,7 +19,7 @@ def row_of(page, number):
     return re.search(rf'<tr id="t-{table_id(number)}".*?</tr>', page, re.DOTALL)[0]
 
 
-async def test_the_board_shows_who_sits_where_how_many_and_from_where(running, host):
+async def test_the_board_shows_the_guest_size_and_source_of_each_table(running, host):
     salma = await seat(running, table="T2", slot="22:00", source="partner", guests=3)
 
     status, page, _ = await host.get("/portal/tonight")
@@ -34,7 +34,7 @@ async def test_the_board_shows_who_sits_where_how_many_and_from_where(running, h
     assert ">P</span>" in second
 
 
-async def test_the_board_of_a_venue_that_is_not_active_says_so_and_where_to_change_it(
+async def test_the_board_of_an_inactive_venue_says_so_and_links_to_the_setting(
     running, host, manager
 ):
     _, before, _ = await host.get("/portal/tonight")
@@ -54,7 +54,7 @@ async def test_the_board_of_a_venue_that_is_not_active_says_so_and_where_to_chan
     )
 
 
-async def test_the_board_tells_managers_of_a_failing_check(running, host, manager):
+async def test_the_board_shows_managers_a_failing_check(running, host, manager):
     await running.live.database.write(observe, RELAY_AWAY, "relay.example")
     await running.app[EXAMINER].look(again=True)
 
@@ -65,7 +65,7 @@ async def test_the_board_tells_managers_of_a_failing_check(running, host, manage
     assert "relay.example" not in for_host
 
 
-async def test_the_board_tells_everybody_that_the_disk_is_full(running, host):
+async def test_the_board_shows_everybody_that_the_disk_is_full(running, host):
     running.live.database.is_full = True
     _, full, _ = await host.get("/portal/tonight")
     running.live.database.is_full = False
@@ -80,13 +80,13 @@ async def test_the_board_tells_everybody_that_the_disk_is_full(running, host):
     [("2026-11-20", 200, False), (TONIGHT, 200, True), ("2026-12-24", 200, True),
      ("tomorrow", 400, False), ("2026-02-30", 400, False), ("0000-00-00", 400, False)],
 )  # fmt: skip
-async def test_coming_evenings_offer_free_tables(host, day, status, is_offered):
+async def test_the_board_of_a_future_evening_offers_free_tables(host, day, status, is_offered):
     answered, page, _ = await host.get(f"/portal/tonight?date={day}")
     assert (answered, 'class="free"' in page) == (status, is_offered)
     assert f'value="{day}"' in page or status == 400
 
 
-async def test_a_table_taken_in_an_overlapping_slot_is_not_offered(running, host):
+async def test_a_table_occupied_in_an_overlapping_slot_is_not_offered(running, host):
     late = Slot(id="", name="Late", start="21:00", end="23:30", days_of_week=tuple(range(7)))
     await running.live.database.write(add_slot, late)
     await seat(running, slot="19:30", starts=19 * 60 + 30, ends=22 * 60)
@@ -103,7 +103,7 @@ async def test_a_table_taken_in_an_overlapping_slot_is_not_offered(running, host
         assert (f'<option value="{table_id("T1")}"' in page) is is_offered
 
 
-async def test_the_door_sees_first_names_on_board_and_sheet_and_makes_no_reservations(running):
+async def test_door_staff_see_only_first_names_and_cannot_create_reservations(running):
     door = await a_person(running, "door")
     await seat(running)
 
@@ -114,14 +114,14 @@ async def test_the_door_sees_first_names_on_board_and_sheet_and_makes_no_reserva
         assert "reservations/new" not in page
 
 
-async def test_a_late_guest_and_a_note_are_signs_and_a_host_sees_the_phone(running, host):
+async def test_late_guests_and_notes_have_a_symbol_and_hosts_see_phone_numbers(running, host):
     await seat(running, notes="Arachides", late_at=1, customer_phone="+212612345678")
     _, page, _ = await host.get("/portal/tonight")
     assert row_of(page, "T1").count("<svg") == 2
     assert "+212612345678" in page
 
 
-async def test_rows_of_some_tables_come_alone_with_totals_and_requests(running, host):
+async def test_the_rows_of_some_tables_can_be_requested_with_totals_and_requests(running, host):
     await seat(running)
     _, part, _ = await host.get(f"/portal/tonight/rows?tables={table_id('T1')}")
     assert f'id="t-{table_id("T1")}"' in part
@@ -130,7 +130,7 @@ async def test_rows_of_some_tables_come_alone_with_totals_and_requests(running, 
     assert "<html" not in part
 
 
-async def test_requests_for_other_evenings_are_counted_and_told_to_who_may_answer(running, host):
+async def test_requests_for_other_evenings_are_counted_for_staff_who_may_answer(running, host):
     events, door = await listen(host), await a_person(running, "door")
     await seat(running, table="T2", status="requested", source="platform")
     other = await seat(
@@ -149,7 +149,7 @@ async def test_requests_for_other_evenings_are_counted_and_told_to_who_may_answe
     assert "data-requests" not in page
 
 
-async def test_the_sheet_for_paper_has_everybody_with_a_box_for_each_guest(running, host):
+async def test_the_printed_list_has_every_guest_with_a_tick_box_per_person(running, host):
     await seat(running, guests=3, notes="Anniversaire")
     _, page, _ = await host.get("/portal/tonight/sheet")
     assert "Salma Idrissi" in page
@@ -159,14 +159,14 @@ async def test_the_sheet_for_paper_has_everybody_with_a_box_for_each_guest(runni
 
 
 async def listen(person, *pages):
-    """Return the shared stream of a browser with these pages: environment, evening, position."""
+    """Open a browser's shared stream for these pages (environment, evening, position)."""
     asked = [("page", f"{n}!{page}") for n, page in enumerate(pages or (f"live!{TONIGHT}!",))]
     response = await person.running.client.get("/live", params=asked, headers=person.headers)
     assert response.content_type == "text/event-stream"
     return Ear(response)
 
 
-async def test_an_event_names_the_row_and_the_version_that_changed(running, host):
+async def test_a_live_event_names_the_changed_row_and_its_version(running, host):
     events = await listen(host)
     await events.until("totals")
 
@@ -179,7 +179,7 @@ async def test_an_event_names_the_row_and_the_version_that_changed(running, host
 
 
 @pytest.mark.parametrize("environment", ["live", "test"])
-async def test_the_stream_ends_with_its_session(running, monkeypatch, environment):
+async def test_the_event_stream_ends_with_its_session(running, monkeypatch, environment):
     monkeypatch.setattr("terminal_bridge.api.live_feed.HEARTBEAT_SECONDS", 0.1)
     host, other = await a_person(running, "host"), await a_person(running, "host", "Karim")
     page = f"{environment}!{TONIGHT}!"
@@ -196,7 +196,7 @@ async def test_the_stream_ends_with_its_session(running, monkeypatch, environmen
     theirs.response.close()
 
 
-async def test_nothing_of_the_evening_is_told_to_a_session_that_is_over(running, host):
+async def test_an_expired_session_gets_no_live_events(running, host):
     events = await listen(host)
     await events.until("totals")
     running.clock.advance(8 * 86_400)
@@ -207,7 +207,7 @@ async def test_nothing_of_the_evening_is_told_to_a_session_that_is_over(running,
     assert await events.next() is None
 
 
-async def test_one_stream_tells_each_page_what_concerns_it_and_what_it_has_missed(running, host):
+async def test_one_event_stream_sends_each_page_its_own_and_its_missed_events(running, host):
     before = running.live.feed.position
     missed = await seat(running, date="2026-12-24", access_code=None)
     events = await listen(host, f"live!{TONIGHT}!", f"live!2026-12-24!{before}", f"test!{TONIGHT}!")
@@ -224,7 +224,7 @@ async def test_one_stream_tells_each_page_what_concerns_it_and_what_it_has_misse
 
 
 @pytest.mark.parametrize("kept", ["session", "terminal"])
-async def test_a_page_without_its_own_cookie_hears_nothing_and_the_other_goes_on(running, kept):
+async def test_a_page_without_its_own_cookie_gets_no_events_and_the_other_page_does(running, kept):
     host = await a_person(running, "host")
     _, token = await running.live.database.write(issue_terminal, "Porte 1")
     cookie = host.headers["Cookie"]
@@ -243,7 +243,7 @@ async def test_a_page_without_its_own_cookie_hears_nothing_and_the_other_goes_on
     response.close()
 
 
-async def test_a_door_app_of_the_test_environment_follows_its_own(running):
+async def test_a_door_app_of_the_test_environment_gets_only_test_events(running):
     _, token = await running.test.database.write(issue_terminal, "Porte 1")
     cookie = f"{running.cookie('terminal-test')}={token}"
     pages = [("page", "a!live!door!"), ("page", "b!test!door!")]

@@ -37,7 +37,7 @@ def authority():
 
 
 class Site:
-    """Serves `content` at any https address with `status`, and counts the bytes that were asked."""
+    """Serve `content` with `status` at any https address, and count the requested bytes."""
 
     def __init__(self):
         self.content, self.status, self.requests = b"", 200, 0
@@ -61,7 +61,7 @@ class Site:
 
 @pytest.fixture
 async def site(running, authority, tmp_path, monkeypatch):
-    """The site at `update.url` of version 1.0, whose systemd takes requests."""
+    """The update site of a box of version 1.0 that runs under systemd."""
     monkeypatch.setattr(service, "UNIT", tmp_path / "venuebox.service")
     path = service.make_update_units(tmp_path, "/usr/bin/venuebox")["venuebox-update.path"]
     (tmp_path / "venuebox-update.path").write_text(path, "utf-8")
@@ -78,7 +78,7 @@ def requested(root):
     return path.read_text("utf-8") if path.exists() else None
 
 
-async def test_the_owner_installs_a_newer_release(running, site, tmp_path, owner):
+async def test_the_owner_can_install_a_newer_release(running, site, tmp_path, owner):
     page = (await owner.get("/portal/box?tab=version"))[1]
     assert BUTTON not in page  # the page does not wait for the site
     part = (await owner.get(PART))[1]
@@ -92,10 +92,10 @@ async def test_the_owner_installs_a_newer_release(running, site, tmp_path, owner
     [entry, *_] = await running.live.database.read(list_audit_entries, 1, before=2**53)
     assert (entry.actor, entry.what) == (f"staff:{owner.id}", "update_requested")
     assert POLLS in (await owner.get("/portal/box?tab=version"))[1]
-    assert site.requests == 1  # in ten minutes
+    assert site.requests == 1  # the box asks again after ten minutes
 
 
-async def test_only_the_owner_may_install(site, tmp_path, owner, manager):
+async def test_only_the_owner_can_install_a_release(site, tmp_path, owner, manager):
     part = (await manager.get(PART))[1]
     assert "1.1" in part
     assert BUTTON not in part
@@ -114,7 +114,7 @@ async def test_only_the_owner_may_install(site, tmp_path, owner, manager):
         (KEY, {"version": "0.9"}, False),
     ],
 )
-async def test_nothing_but_a_newer_signed_release_is_offered(
+async def test_only_a_newer_signed_release_is_offered(
     site, tmp_path, owner, key, changes, has_trouble
 ):
     site.content = make_release(b"#", key, **changes)
@@ -126,7 +126,7 @@ async def test_nothing_but_a_newer_signed_release_is_offered(
 
 
 @pytest.mark.parametrize(("status", "content"), [(404, b"no"), (200, b""), (200, b"<p>" * 999)])
-async def test_a_site_without_a_release_is_told_and_asked_again(
+async def test_an_update_site_without_a_release_is_reported_and_asked_again_later(
     site, tmp_path, owner, status, content
 ):
     good, site.status, site.content = site.content, status, content
@@ -137,7 +137,7 @@ async def test_a_site_without_a_release_is_told_and_asked_again(
     assert BUTTON in (await owner.get(PART))[1]
 
 
-async def test_a_site_that_does_not_answer_is_told(running, site, owner, monkeypatch):
+async def test_an_unreachable_update_site_is_reported(running, site, owner, monkeypatch):
     for url in ("https://localhost:9/a", "https://no-such-name.invalid/a"):
         running.app[RELEASES].url = url
         assert 'class="warning"' in (await owner.get(PART))[1]
@@ -146,7 +146,7 @@ async def test_a_site_that_does_not_answer_is_told(running, site, owner, monkeyp
     assert 'class="warning"' in (await owner.get(PART))[1]
 
 
-async def test_without_a_systemd_unit_the_command_is_shown(site, tmp_path, owner):
+async def test_without_a_systemd_unit_the_update_command_is_shown(site, tmp_path, owner):
     (tmp_path / "venuebox-update.path").unlink()
     part = (await owner.get(PART))[1]
     assert BUTTON not in part
@@ -155,7 +155,7 @@ async def test_without_a_systemd_unit_the_command_is_shown(site, tmp_path, owner
     assert requested(tmp_path) is None
 
 
-async def test_a_box_without_an_address_or_key_asks_nobody(running, site, owner):
+async def test_a_box_without_an_update_address_or_key_looks_for_no_updates(running, site, owner):
     watch = running.app[RELEASES]
     for url, key in (("", KEY.public_key()), (site.url, None)):
         watch.url, watch.key = url, key
@@ -163,7 +163,7 @@ async def test_a_box_without_an_address_or_key_asks_nobody(running, site, owner)
     assert site.requests == 0
 
 
-async def test_a_running_update_is_shown_until_its_outcome_and_no_other_begins(
+async def test_during_an_update_its_progress_is_shown_and_no_second_one_starts(
     running, site, tmp_path, owner
 ):
     now = running.clock.now()
@@ -181,7 +181,7 @@ async def test_a_running_update_is_shown_until_its_outcome_and_no_other_begins(
         assert ("no room &lt;b&gt;" in part) is (stage in {"failed", "stays"})
 
 
-async def test_an_update_that_was_interrupted_may_be_started_again(running, site, tmp_path, owner):
+async def test_an_interrupted_update_can_be_started_again(running, site, tmp_path, owner):
     for stage, at in (("asked", running.clock.now() - 61_000), ("backup", 0)):
         write_update_record(tmp_path, UpdateRecord(stage, at))
         part = (await owner.get(PART))[1]
@@ -191,7 +191,7 @@ async def test_an_update_that_was_interrupted_may_be_started_again(running, site
     assert requested(tmp_path) == site.url
 
 
-async def test_a_version_that_runs_counts_as_installed_though_its_update_was_cut_off(
+async def test_a_running_new_version_counts_as_installed_even_if_its_update_was_interrupted(
     running, site, tmp_path, owner
 ):
     parts = []

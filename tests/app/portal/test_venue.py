@@ -19,7 +19,7 @@ from tests.app.portal.venue_forms import (
 from tests.builders import TONIGHT, table_id
 
 
-async def test_tables_move_one_place_up_and_down_and_stop_at_the_ends(running, manager):
+async def test_a_table_moves_one_place_up_or_down_but_not_past_the_ends(running, manager):
     for number, steps in (("T3", -1), ("T1", -1), ("T6", 1), ("T5", 1)):
         status, _, headers = await manager.post(
             "/portal/venue/move", {"move": f"{table_id(number)}:{steps}"}
@@ -30,7 +30,7 @@ async def test_tables_move_one_place_up_and_down_and_stop_at_the_ends(running, m
     assert await numbers(running.live) == ["T1", "T3", "T2", "T4", "T6", "T5"]
 
 
-async def test_an_order_that_was_dragged_is_kept_and_one_of_another_time_is_not(running, manager):
+async def test_a_dragged_order_of_tables_is_saved_unless_it_is_outdated(running, manager):
     page = (await manager.get("/portal/venue"))[1]
     seen = re.search(r'data-seen="(\w+)"', page)[1]
     ids = [table_id(f"T{n}") for n in (6, 5, 4, 3, 2, 1)]
@@ -48,14 +48,14 @@ async def test_an_order_that_was_dragged_is_kept_and_one_of_another_time_is_not(
     [{"number": "T2"}, {"number": ""}, {"capacity_min": "0"}, {"capacity_max": "1"},
      {"capacity_max": "x"}, {"minimum_spend": "-1"}, {"type": ""}, {"name": "x" * 101}],
 )  # fmt: skip
-async def test_a_table_that_cannot_be_is_refused(running, changes, manager):
+async def test_an_invalid_table_is_refused(running, changes, manager):
     status, _, _ = await manager.post(T1, await table_form(manager, **changes))
     assert status == 400
     assert (await running.live.database.read(get_table, table_id("T1"))).capacity_max == 4
 
 
 @pytest.mark.parametrize("changes", [{"capacity_max": "3"}, {"bookable": ""}])
-async def test_coming_reservations_are_shown_before_a_table_is_saved(running, changes, manager):
+async def test_affected_reservations_are_shown_before_a_table_is_saved(running, changes, manager):
     coming = await guest(running, guests=4, date=NEXT_SATURDAY)
     await guest(running, guests=4, table="T2", date=NEXT_SATURDAY)
     await guest(running, guests=4, status="cancelled", date=NEXT_SATURDAY)
@@ -71,7 +71,7 @@ async def test_coming_reservations_are_shown_before_a_table_is_saved(running, ch
     assert (await manager.post(T1, accepted))[0] == 303
 
 
-async def test_all_the_same_counts_only_for_the_list_that_was_shown(running, manager):
+async def test_a_confirmation_applies_only_to_the_list_of_clashes_that_was_shown(running, manager):
     await guest(running, guests=4, date=NEXT_SATURDAY)
     form = await table_form(manager, capacity_max="3")
     _, page, _ = await manager.post(T1, form)
@@ -83,7 +83,7 @@ async def test_all_the_same_counts_only_for_the_list_that_was_shown(running, man
     assert (await running.live.database.read(get_table, table_id("T1"))).capacity_max == 4
 
 
-async def test_a_table_without_reservations_goes_and_a_used_one_stays(running, manager):
+async def test_only_a_table_without_reservations_can_be_removed(running, manager):
     await guest(running, status="cancelled")
     free = f"/portal/venue/tables/{table_id('T2')}"
 
@@ -98,7 +98,7 @@ async def test_a_table_without_reservations_goes_and_a_used_one_stays(running, m
     assert await numbers(running.live) == ["T1", "T3", "T4", "T5", "T6"]
 
 
-async def test_a_slot_is_added_and_can_be_booked(running, manager):
+async def test_an_added_slot_can_be_booked(running, manager):
     status, _, _ = await manager.post(
         "/portal/venue/slots",
         [("name", "After"), ("start", "01:00"), ("end", "04:00"), ("days", "6"), ("days", "5")],
@@ -109,7 +109,7 @@ async def test_a_slot_is_added_and_can_be_booked(running, manager):
     assert (await create(running, slot="01:00"))[0] == 201
 
 
-async def test_slots_that_overlap_are_listed_with_their_hours(manager):
+async def test_overlapping_slots_are_listed_with_their_hours(manager):
     form = [("name", "After"), ("start", "21:00"), ("end", "23:00"), ("days", "6")]
     await manager.post("/portal/venue/slots", form)
 
@@ -130,7 +130,7 @@ async def test_slots_that_overlap_are_listed_with_their_hours(manager):
      ("closings", {"first": "2026-11-28", "last": "2099-01-01"}),
      ("rules", {"minimumAge": "121"})],
 )  # fmt: skip
-async def test_a_slot_a_period_or_a_policy_that_cannot_be_is_refused(running, page, form, manager):
+async def test_an_invalid_slot_closing_or_policy_is_refused(running, page, form, manager):
     form = await rules_form(manager, **form) if page == "rules" else form
     assert (await manager.post(f"/portal/venue/{page}", form))[0] == 400
     assert len(await slots_of(running)) == 3
@@ -138,7 +138,7 @@ async def test_a_slot_a_period_or_a_policy_that_cannot_be_is_refused(running, pa
 
 
 @pytest.mark.parametrize("how", ["weekday", "start", "removed"])
-async def test_reservations_of_a_changed_slot_are_shown_first(running, how, manager):
+async def test_affected_reservations_are_shown_before_a_slot_is_saved(running, how, manager):
     coming = await guest(running, slot="19:30", date=NEXT_SATURDAY)
     slot = (await slots_of(running))["19:30"]
     path = f"/portal/venue/slots/{slot.id}"
@@ -161,7 +161,7 @@ async def test_reservations_of_a_changed_slot_are_shown_first(running, how, mana
     assert kept == ("19:30", coming.starts, coming.ends, "confirmed")
 
 
-async def test_a_closing_day_takes_no_booking_and_no_table_is_free(running, manager):
+async def test_on_a_closing_day_no_table_is_free_and_no_booking_is_accepted(running, manager):
     status, _, _ = await manager.post(
         "/portal/venue/closings", {"first": NEXT_SATURDAY, "reason": "Travaux"}
     )
@@ -178,7 +178,7 @@ async def test_a_closing_day_takes_no_booking_and_no_table_is_free(running, mana
     assert "Travaux" in (await manager.get("/portal/venue/closings"))[1]
 
 
-async def test_who_is_expected_on_a_closing_day_is_shown_first_and_stays(running, manager):
+async def test_existing_reservations_are_shown_before_a_closing_and_are_kept(running, manager):
     _, created, _ = await create(running, date=NEXT_SATURDAY)
     form = {"first": "2026-11-27", "last": "2026-11-30", "reason": ""}
 
@@ -204,7 +204,7 @@ async def test_who_is_expected_on_a_closing_day_is_shown_first_and_stays(running
     [("2026-12-24", "2026-12-26"), ("2026-12-25", ""), ("2026-12-26", "2027-01-02"),
      ("2026-12-01", "2026-12-31")],
 )  # fmt: skip
-async def test_a_closed_day_is_not_closed_again_and_reopening_opens_it(
+async def test_a_closed_day_cannot_be_closed_twice_and_reopening_opens_it(
     running, manager, first, last
 ):
     path = "/portal/venue/closings"
@@ -219,7 +219,7 @@ async def test_a_closed_day_is_not_closed_again_and_reopening_opens_it(
     assert status == 201
 
 
-async def test_a_reservation_that_fits_in_no_way_is_listed_once(running, manager):
+async def test_a_reservation_with_several_clashes_is_listed_once(running, manager):
     await guest(running, date=NEXT_SATURDAY)
     for path, form in (
         ("/portal/venue/closings", {"first": NEXT_SATURDAY}),
@@ -234,7 +234,7 @@ async def test_a_reservation_that_fits_in_no_way_is_listed_once(running, manager
 
 
 @pytest.mark.parametrize("role", ["door", "owner"])
-async def test_a_closed_evening_says_so_on_the_board_and_offers_no_cell(running, manager, role):
+async def test_the_board_of_a_closed_evening_says_so_and_offers_no_table(running, manager, role):
     form = {"first": NEXT_SATURDAY, "reason": "Travaux <b>"}
     assert (await manager.post("/portal/venue/closings", form))[0] == 303
     person = await a_person(running, role)
@@ -264,7 +264,7 @@ async def rules_form(person, **changes):
     return {**RULES, "seen": seen, **changes}
 
 
-async def test_the_rules_are_saved_and_partners_read_them(running, manager):
+async def test_saved_rules_are_visible_to_partners(running, manager):
     form = await rules_form(
         manager, name="Riad Toubkal", status="inactive", reservation_mode="prepaid",
         auto_confirm="", request_expiry_hours="48", currency="EUR",
@@ -289,14 +289,16 @@ async def test_the_rules_are_saved_and_partners_read_them(running, manager):
      {"map_url": "http://maps.example/riad"}, {"address": "a" * 201},
      {"phone": "call us"}, {"phone": "+212 5"}],
 )  # fmt: skip
-async def test_rules_that_cannot_be_are_refused(running, changes, manager):
+async def test_invalid_rules_are_refused(running, changes, manager):
     before = await running.live.database.read(get_venue)
     status, _, _ = await manager.post("/portal/venue/rules", await rules_form(manager, **changes))
     assert status == 400
     assert await running.live.database.read(get_venue) == before
 
 
-async def test_address_map_and_phone_are_saved_and_an_empty_field_forgets_them(running, manager):
+async def test_address_map_link_and_phone_are_saved_and_an_empty_field_clears_them(
+    running, manager
+):
     place = {"address": "12, derb Dabachi, Marrakech", "map_url": "https://maps.example/riad",
              "phone": "+212 (0)524-00 00 00"}  # fmt: skip
 
@@ -304,7 +306,7 @@ async def test_address_map_and_phone_are_saved_and_an_empty_field_forgets_them(r
 
     assert status == 303
     venue = await running.live.database.read(get_venue)
-    shown = {**place, "phone": "+212 5 24 00 00 00"}  # as it is dialled
+    shown = {**place, "phone": "+212 5 24 00 00 00"}  # the number in its dialled form
     assert {name: getattr(venue, name) for name in place} == shown
     _, page, _ = await manager.get("/portal/venue/rules")
     assert place["address"] in page
@@ -315,7 +317,7 @@ async def test_address_map_and_phone_are_saved_and_an_empty_field_forgets_them(r
     assert {getattr(venue, name) for name in place} == {None}
 
 
-async def test_the_evening_does_not_end_across_a_slot_that_somebody_holds(running, manager):
+async def test_the_evening_cannot_end_during_a_booked_slot(running, manager):
     await manager.post("/portal/venue/slots", [("start", "02:00"), ("end", "04:00"), ("days", "6")])
     assert (await create(running, slot="02:00", date=NEXT_SATURDAY))[0] == 201
 
@@ -328,7 +330,7 @@ async def test_the_evening_does_not_end_across_a_slot_that_somebody_holds(runnin
     assert taken[1]["code"] == "TABLE_TAKEN"
 
 
-async def test_policies_are_saved_beside_those_of_a_venue_file(running, manager):
+async def test_policies_from_the_portal_are_added_to_those_of_a_venue_file(running, manager):
     sql = "UPDATE venue SET policies = :policies"
     await running.live.database.write(
         lambda tx: tx.execute(sql, {"policies": '{"parking": "voiturier"}'})

@@ -12,7 +12,7 @@ from tests.app.portal.seating import value_of
 from tests.app.portal.venue_forms import numbers
 
 
-async def test_a_pasted_list_is_shown_first_and_then_added_behind_the_others(running, manager):
+async def test_a_pasted_list_is_previewed_and_then_appended(running, manager):
     pasted = "V1-V3;Salon 1;4;10;vip;3000\nBAR\t\t1\t2\tbar\n\nP1, Patio 1, 2, 6, terrace, 400"
 
     status, page, _ = await manager.post("/portal/venue/preview", {"list": pasted})
@@ -43,7 +43,7 @@ async def test_a_pasted_list_is_shown_first_and_then_added_behind_the_others(run
      ("T1", "number"), ("T9-T1", "number"), ("T1-S9", "number"), ("X1-X501", "line"),
      ("A1", "number"), ("a1", "number"), ("Ａ١", "number"), ("t1", "number")],
 )  # fmt: skip
-def test_a_line_that_cannot_be_read_is_named_and_the_others_are(line, column):
+def test_an_unreadable_line_is_named_and_the_others_are_previewed(line, column):
     found = parse_tables(f"A1\n{line}\nA2", frozenset({"T1"}))
     assert [(number, fault.field) for number, _, fault in found.faults] == [(2, column)]
     assert [table.number for table in found.tables] == ["A1", "A2"]
@@ -51,20 +51,20 @@ def test_a_line_that_cannot_be_read_is_named_and_the_others_are(line, column):
 
 @pytest.mark.parametrize("heading", ["NUMERO", "N°", "Nº", "№", "Numéro", "رقم", "الطاولة"])
 @pytest.mark.parametrize("dash", ["-", "–", "‑", "−", " — "])
-def test_every_dash_makes_a_range_and_headings_and_digits_are_read_in_any_spelling(heading, dash):
+def test_ranges_headings_and_digits_are_recognised_in_every_spelling(heading, dash):
     found = parse_tables(f"{heading};Nom\nT٩{dash}T١٠;Loge;٢;٤")
     assert found.faults == ()
     assert [(table.number, table.capacity_max) for table in found.tables] == [("T9", 4), ("T10", 4)]
 
 
-def test_a_header_line_of_a_spreadsheet_is_no_table_and_zeros_are_kept():
+def test_the_header_line_of_a_spreadsheet_is_not_a_table_and_leading_zeros_are_kept():
     found = parse_tables("Numéro;Nom;Min;Max\nA08-A10;Loge 08")
     assert [(table.number, table.name) for table in found.tables] == [
         ("A08", "Loge 08"), ("A09", "Loge 09"), ("A10", "Loge 10"),
     ]  # fmt: skip
 
 
-async def test_a_list_with_a_fault_adds_nothing_and_shows_the_line_as_text(running, manager):
+async def test_a_list_with_an_error_adds_nothing_and_its_line_is_escaped(running, manager):
     for path in ("preview", "tables"):
         _, page, _ = await manager.post(f"/portal/venue/{path}", {"list": "A1\n<b>x</b>;;9;4"})
         assert "<b>x</b>" not in page
@@ -72,10 +72,10 @@ async def test_a_list_with_a_fault_adds_nothing_and_shows_the_line_as_text(runni
     assert len(await numbers(running.live)) == 6
 
 
-async def test_a_table_that_was_added_meanwhile_is_named_and_the_list_stays(
+async def test_a_table_added_in_the_meantime_is_named_and_the_list_is_kept(
     running, manager, monkeypatch
 ):
-    monkeypatch.setattr("web.portal.venue._numbers", lambda _: frozenset())  # as at the preview
+    monkeypatch.setattr("web.portal.venue._numbers", lambda _: frozenset())  # like the preview
 
     status, page, _ = await manager.post("/portal/venue/tables", {"list": "A1\nT1"})
 
@@ -94,7 +94,7 @@ def upload(*parts, end="--"):
 
 
 @pytest.mark.parametrize("kind", ["text/csv", "text/plain; charset=utf-16", "x; charset=punycode"])
-async def test_a_file_is_read_as_utf_8_whatever_it_says(kind, owner):
+async def test_an_uploaded_file_is_read_as_utf_8_whatever_content_type_it_declares(kind, owner):
     head = f'name="file"; filename="tables.csv"\r\nContent-Type: {kind}'.encode()
     sent = upload((b'name="list"', b""), (head, "\ufeffA1;Été;2;4".encode()))
     status, page, _ = await owner.send("POST", "/portal/venue/preview", **sent)
@@ -113,10 +113,14 @@ ARABIC = "رقم;الاسم\nA1;شرفة الصيف\nA2;طاولة النافذ�
      for text, encodings in (
          (FRENCH, ("utf-8", "utf-8-sig", "utf-16", "cp1252", "mac_roman")),
          (FRENCH.replace("œ", "oe").replace("’", "'"), ("cp850",)),
+         ("Table;Nom\nA1;Cœur", ("cp1252", "mac_roman")),
+         ("Table;Nom\nA1;CAFÉ", ("cp1252", "mac_roman", "cp850")),
          (ARABIC, ("utf-8", "utf-8-sig", "utf-16", "cp1256", "mac_arabic", "cp720")))
      for encoding in encodings],
 )  # fmt: skip
-async def test_a_file_is_read_in_every_encoding_that_excel_saves(running, manager, list_, encoding):
+async def test_an_uploaded_file_can_be_in_every_encoding_that_excel_saves(
+    running, manager, list_, encoding
+):
     for end in ("\r\n", "\r"):
         raw = list_.replace("\n", end).replace(";", "\t" if encoding == "utf-16" else ";")
         head = b'name="file"; filename="tables.csv"'
@@ -133,13 +137,13 @@ async def test_a_file_is_read_in_every_encoding_that_excel_saves(running, manage
     [b"PK\x03\x04\x14\x00\x06\x00", b"A1;\x00", b"\xff\xfeA", "A1;\ufffd".encode()],
     ids=["workbook", "zero", "half", "replaced"],
 )  # fmt: skip
-async def test_a_file_that_is_no_text_is_refused_at_its_field(manager, sent):
+async def test_an_uploaded_file_that_is_not_text_is_refused_at_its_field(manager, sent):
     sent = upload((b'name="list"', b""), (b'name="file"; filename="a.csv"', sent))
     status, page, _ = await manager.send("POST", "/portal/venue/preview", **sent)
     assert (status, 'id="refused-file"' in page) == (400, True)
 
 
-def test_a_line_with_several_faults_names_them_all():
+def test_all_errors_of_a_line_are_reported():
     [(line, _, fault)] = parse_tables("X1;a;0;4000;bar;12,5").faults
     assert line == 1
     assert {fault.field, *(other.field for other in fault.others)} == {

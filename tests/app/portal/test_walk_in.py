@@ -17,7 +17,7 @@ def a_party(**changes):
     return {"table": table_id("T1"), "slot": "19:30", "guests": "3", "token": "f" * 20, **changes}
 
 
-async def test_a_party_is_booked_and_let_in_at_once_and_its_form_counts_once(running, host):
+async def test_a_walk_in_is_booked_and_checked_in_once_per_form(running, host):
     answers = await asyncio.gather(*(host.post(SEAT, a_party()) for _ in range(3)))
 
     assert {status for status, _, _ in answers} == {303}
@@ -31,7 +31,7 @@ async def test_a_party_is_booked_and_let_in_at_once_and_its_form_counts_once(run
     assert "Walk-in" in board
 
 
-async def test_a_party_that_the_table_does_not_seat_is_confirmed(running, host):
+async def test_seating_more_guests_than_a_table_seats_needs_confirmation(running, host):
     status, page, _ = await host.post(SEAT, a_party(guests="6"))
     assert status == 400
     assert 'name="sure" value="6"' in page
@@ -50,13 +50,15 @@ async def test_a_party_that_the_table_does_not_seat_is_confirmed(running, host):
         ({"guests": ""}, 400),
     ],
 )
-async def test_nobody_is_seated_where_or_when_there_is_no_place(running, host, changes, status):
+async def test_a_walk_in_is_refused_without_a_free_table_or_outside_opening_hours(
+    running, host, changes, status
+):
     assert (await host.post(SEAT, a_party(**changes)))[0] == status
     assert await rows(running, FOUND) == []
     assert await rows(running, "SELECT 1 FROM event") == []
 
 
-async def test_a_taken_table_is_refused_in_the_drawer_too(running, host):
+async def test_the_drawer_refuses_an_occupied_table_too(running, host):
     await seat(running)
 
     status, page, _ = await host.post(SEAT, a_party(part="1"))
@@ -66,7 +68,7 @@ async def test_a_taken_table_is_refused_in_the_drawer_too(running, host):
     assert "already taken" in page
 
 
-async def test_sizes_are_offered_at_a_free_table_tonight_only(running, host):
+async def test_party_sizes_are_offered_only_at_a_free_table_tonight(running, host):
     new = f"/portal/reservations/new?table={table_id('T1')}"
     await seat(running, table="T2", access_code=None)
     for query, is_offered in (

@@ -25,7 +25,7 @@ async def stored_password(running):
     return await running.live.database.read(lambda tx: tx.value("SELECT password FROM staff"))
 
 
-async def test_a_password_is_set_once_and_kept_as_argon2id(running):
+async def test_a_password_is_set_once_and_stored_as_argon2id(running):
     secret = await invite(running)
 
     status, page = await send(running, secret)
@@ -37,7 +37,7 @@ async def test_a_password_is_set_once_and_kept_as_argon2id(running):
     Argon2id.verify_phc_encoded(PASSWORD.encode(), stored)
 
 
-async def test_the_first_link_sets_the_language_and_a_later_one_keeps_it(running):
+async def test_the_language_is_set_by_the_first_link_and_kept_by_later_ones(running):
     await send(running, await invite(running), **{"Accept-Language": "ar"})
     [person] = await running.live.database.read(list_staff)
     again = await running.live.database.write(invite_again, person.id)
@@ -45,7 +45,7 @@ async def test_the_first_link_sets_the_language_and_a_later_one_keeps_it(running
     assert [p.language for p in await running.live.database.read(list_staff)] == ["ar"]
 
 
-async def test_a_long_sentence_in_any_script_is_a_good_password(running):
+async def test_a_long_sentence_in_any_script_is_an_acceptable_password(running):
     secret = await invite(running)
     assert (await send(running, secret, "جملة طويلة يسهل تذكرها ولا يعرفها أحد " * 4))[0] == 200
 
@@ -55,7 +55,7 @@ async def test_a_long_sentence_in_any_script_is_a_good_password(running):
     [("127.0.0.1", None, True), ("192.168.1.20", None, False), ("192.168.1.20", "https", False),
      ("10.0.0.5", None, False), ("10.0.0.5", "http", False), ("10.0.0.5", "https", True)],
 )  # fmt: skip
-async def test_a_password_travels_locally_or_over_tls_only(
+async def test_a_password_is_accepted_only_locally_or_over_tls(
     tmp_path, clock, monkeypatch, peer, proto, private
 ):
     settings = with_settings(server={"trusted_proxies": ("10.0.0.0/8",)})
@@ -72,7 +72,7 @@ async def test_a_password_travels_locally_or_over_tls_only(
         assert (await stored_password(running) is not None) is private
 
 
-async def test_two_who_send_the_same_link_at_once_set_one_password(running):
+async def test_two_simultaneous_uses_of_a_link_set_only_one_password(running):
     secret = await invite(running)
     answers = await asyncio.gather(
         send(running, secret, "first of the two"), send(running, secret, "second of the two")

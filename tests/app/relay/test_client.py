@@ -1,4 +1,4 @@
-"""The box's connection to its relay: it comes back by itself, and says when it cannot."""
+"""The box reconnects to its relay by itself, and reports when it cannot."""
 
 import asyncio
 import socket
@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
+from appliance.checks.check import list_observations
 from appliance.core.ssh import key_file
-from appliance.doctor.check import list_observations
 from appliance.relay import relay_file
 from tests.app.relay.relay_world import CALLER, HERE, Answering, header_of
 from tests.conftest import opened_box
@@ -18,7 +18,7 @@ from web.relay.client import RelayClient
 
 
 class Joined:
-    """A box, its relay, and the client between them."""
+    """A box, its relay, and the relay client that connects them."""
 
     def __init__(self, box, root, relay):
         self.box, self.root, self.relay = box, root, relay
@@ -33,7 +33,7 @@ class Joined:
         return {(each.name, each.detail) for each in self.box.live.database.peek(list_observations)}
 
     async def until_seen(self, *wanted):
-        """Wait until these faults are observed, and no others."""
+        """Wait until exactly these faults are observed."""
         await self.relay.until(lambda: self.seen_faults() == set(wanted))
 
     async def until_told(self, *names):
@@ -49,7 +49,7 @@ class Joined:
             return False
 
     def change(self, relay):
-        """As a command in another process does."""
+        """Change the relay file as a command in another process does."""
         if relay is None:
             relay_file(self.root).unlink()
         else:
@@ -70,7 +70,7 @@ async def joined(root, clock, settings, relay, monkeypatch):
             await found.client.close()
 
 
-async def test_a_box_follows_join_and_leave_while_it_runs(joined):
+async def test_a_running_box_applies_joining_and_leaving_a_relay(joined):
     joined.start()
     await asyncio.sleep(0)
     assert joined.seen_faults() == set()
@@ -83,7 +83,7 @@ async def test_a_box_follows_join_and_leave_while_it_runs(joined):
     await joined.until_seen()
 
 
-async def test_a_lost_line_is_opened_again(joined):
+async def test_a_lost_relay_connection_is_opened_again(joined):
     joined.start()
     joined.change(joined.offer)
     await joined.until_reached()
@@ -95,7 +95,7 @@ async def test_a_lost_line_is_opened_again(joined):
 
 
 @pytest.mark.parametrize("accepts", [False, True])
-async def test_a_relay_that_does_not_answer_is_told_until_it_does(
+async def test_an_unresponsive_relay_is_reported_until_it_responds(
     joined, monkeypatch, accepts, unused_tcp_port_factory
 ):
     joined.start()
@@ -116,10 +116,10 @@ async def test_a_relay_that_does_not_answer_is_told_until_it_does(
     [
         ({"fingerprint": "SHA256:other"}, "relay_other_key"),
         ({"user": "somebody"}, "relay_revoked"),
-        ({"listen_port": 1}, "relay_taken"),  # another box's, or this one's old one
+        ({"listen_port": 1}, "relay_taken"),  # the key of another box
     ],
 )
-async def test_each_refusal_is_told_until_the_relay_accepts_the_box(joined, change, name):
+async def test_each_refusal_is_reported_until_the_relay_accepts_the_box(joined, change, name):
     joined.start()
     joined.change(replace(joined.offer, **change))
     await joined.until_seen((name, HERE))
@@ -129,7 +129,7 @@ async def test_each_refusal_is_told_until_the_relay_accepts_the_box(joined, chan
     await joined.until_seen()
 
 
-async def test_a_file_or_key_that_cannot_be_used_is_told_until_it_can(joined, monkeypatch):
+async def test_an_unusable_file_or_key_is_reported_until_it_works(joined, monkeypatch):
     monkeypatch.setattr(client, "_READ_AGAIN_SECONDS", (0.01, 0.02))
     joined.offer.save(joined.root)
     joined.start()
@@ -140,13 +140,13 @@ async def test_a_file_or_key_that_cannot_be_used_is_told_until_it_can(joined, mo
         joined.relay.cut()
         await joined.until_told("relay_unusable")
 
-        file.write_bytes(whole)  # nothing tells the box
+        file.write_bytes(whole)  # the box gets no error
 
         await joined.until_reached()
         await joined.until_seen()
 
 
-async def test_a_box_without_https_says_that_it_cannot_use_the_relay(joined):
+async def test_a_box_without_https_reports_that_it_cannot_use_the_relay(joined):
     joined.start(serves_tls=False)
     joined.change(joined.offer)
 
@@ -154,7 +154,7 @@ async def test_a_box_without_https_says_that_it_cannot_use_the_relay(joined):
     assert joined.relay.lines == []
 
 
-async def test_a_box_that_stops_accepts_no_more_callers(joined):
+async def test_a_stopping_box_accepts_no_new_callers(joined):
     joined.start()
     joined.change(joined.offer)
     await joined.until_reached()

@@ -1,4 +1,4 @@
-"""The line that a relay's operator sends."""
+"""Parsing the line that a relay's operator sends to a box's owner."""
 
 import pytest
 
@@ -14,11 +14,11 @@ RELAY = Relay("venuebox-relay", "relay.example.com", 443, 20001, PRINT, "atlas.e
     "typed",
     [LINE, f"  {LINE}\n", LINE.replace(" ", "\n  "), LINE.replace(" ", "\N{NO-BREAK SPACE}")],
 )
-def test_a_line_is_understood_however_it_was_pasted(typed):
+def test_the_relay_invitation_is_parsed_however_it_was_pasted(typed):
     assert Relay.parse(typed) == RELAY
 
 
-def test_an_address_of_ipv6_stands_in_brackets():
+def test_an_ipv6_address_of_a_relay_is_written_in_brackets():
     assert Relay.parse(LINE.replace("relay.example.com", "[2001:db8::1]")).host == "2001:db8::1"
 
 
@@ -32,12 +32,12 @@ def test_an_address_of_ipv6_stands_in_brackets():
         LINE.replace("20001", "\N{ARABIC-INDIC DIGIT TWO}0001"),
     ],
 )  # fmt: skip
-def test_anything_else_is_refused(typed):
+def test_any_other_text_is_refused_as_a_relay_invitation(typed):
     with pytest.raises(OperatorError):
         Relay.parse(typed)
 
 
-def test_a_relay_is_stored_for_the_box_alone_and_a_damaged_file_is_told(tmp_path):
+def test_the_relay_file_is_private_and_a_damaged_one_is_reported(tmp_path):
     assert Relay.load(tmp_path) is None
     relay_file(tmp_path).parent.mkdir()
     RELAY.save(tmp_path)

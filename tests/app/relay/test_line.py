@@ -1,4 +1,4 @@
-"""The box's line: callers come through it, and neither they nor the relay can do more."""
+"""The box's connection to its relay: what callers and the relay can do through it."""
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
@@ -29,14 +29,14 @@ async def opened(relay, root, protocol, may_accept=lambda _caller: True):
 
 @pytest.fixture
 async def seen(relay, root):
-    """What the box reads, with its callers."""
+    """A list of what the box reads, with the callers' addresses."""
     found = []
     async with opened(relay, root, partial(Answering, found)):
         yield found
 
 
 @pytest.mark.parametrize("caller", [CALLER, "2001:db8::7"])
-async def test_a_caller_is_the_one_in_the_header(relay, seen, caller):
+async def test_the_callers_address_comes_from_the_proxy_header(relay, seen, caller):
     head = header_of(caller) + b"hello"
     for parts in ([head], [head[:9], head[9:30], head[30:]]):
         seen.clear()
@@ -47,18 +47,18 @@ async def test_a_caller_is_the_one_in_the_header(relay, seen, caller):
 
 
 @pytest.mark.parametrize("sent", [b"\x16\x03\x01", b"PROXY TCP4 192.0.2.7 192.0.2.7 1 1\r\n"])
-async def test_a_connection_without_the_header_is_closed(relay, seen, sent):
+async def test_a_connection_without_the_proxy_header_is_closed(relay, seen, sent):
     assert await relay.ask(sent) == b""
     assert seen == []
 
 
-async def test_a_header_that_does_not_come_is_not_waited_for(relay, root, monkeypatch):
+async def test_a_connection_whose_proxy_header_never_arrives_is_closed(relay, root, monkeypatch):
     monkeypatch.setattr(line, "_HEADER_SECONDS", 0.01)
     async with opened(relay, root, partial(Answering, [])):
         assert await relay.ask(header_of(CALLER)[:9]) == b""
 
 
-async def test_a_caller_whom_the_box_does_not_believe_is_closed(relay, root):
+async def test_a_connection_with_an_implausible_caller_address_is_closed(relay, root):
     asked = []
     async with opened(relay, root, partial(Answering, []), asked.append):
         assert await relay.ask(header_of(HERE) + b"hello") == b""
@@ -70,18 +70,18 @@ async def test_a_caller_whom_the_box_does_not_believe_is_closed(relay, root):
     [(CALLER, True), ("192.168.1.20", True), ("2001:db8::7", True), (HERE, False), ("::1", False),
      ("::", False), ("224.0.0.1", False), ("10.1.2.3", False), ("nobody", False)],
 )  # fmt: skip
-def test_only_a_caller_without_rights_is_believable(caller, is_so):
+def test_only_a_caller_address_without_privileges_is_plausible(caller, is_so):
     assert is_believable(caller, networks_of(["10.0.0.0/8"])) == is_so
 
 
 class Failing(asyncio.Protocol):
-    """A protocol with a fault."""
+    """A protocol that raises an exception."""
 
     def data_received(self, _data):
         raise ValueError("a fault")
 
 
-async def test_a_fault_in_one_connection_ends_no_other(relay, root):
+async def test_an_error_in_one_connection_does_not_end_the_others(relay, root):
     protocols = [Failing(), Answering([])]
     head = header_of(CALLER)
     async with (
@@ -94,8 +94,8 @@ async def test_a_fault_in_one_connection_ends_no_other(relay, root):
         assert await reader.readexactly(8) == b"box|more"
 
 
-async def test_callers_are_accepted_one_after_the_other(relay, root, monkeypatch):
-    """A relay that opens hundreds at once would otherwise hold up the door."""
+async def test_callers_are_accepted_one_after_another(relay, root, monkeypatch):
+    """Otherwise, a relay that opens hundreds of connections at once would delay scans."""
     monkeypatch.setattr(line, "_CALLERS_PER_SECOND", 0.001)
     monkeypatch.setattr(line, "_CALLERS_AT_ONCE", 2)
     async with opened(relay, root, partial(Answering, [])):
@@ -105,13 +105,13 @@ async def test_callers_are_accepted_one_after_the_other(relay, root, monkeypatch
 
 
 class Closing(asyncio.Protocol):
-    """A protocol that closes every connection at once."""
+    """A protocol that closes every connection immediately."""
 
     def connection_made(self, transport):
         transport.abort()
 
 
-async def test_a_relay_that_confirms_no_close_cannot_fill_the_box(relay, root, monkeypatch):
+async def test_a_relay_that_never_confirms_a_close_cannot_exhaust_the_box(relay, root, monkeypatch):
     monkeypatch.setattr(line, "_CHANNELS_MAX", 3)
     asked = []
     async with opened(relay, root, Closing, lambda _: asked.append(1) or True):
@@ -143,7 +143,7 @@ async def test_a_relay_that_confirms_no_close_cannot_fill_the_box(relay, root, m
 
 
 @pytest.mark.parametrize("is_public", [True, False])
-async def test_a_relay_cannot_claim_a_caller_in_the_house_to_see_its_portal(
+async def test_a_relay_cannot_open_a_lan_only_portal_by_claiming_a_lan_address(
     relay, root, tmp_path, clock, is_public
 ):
     settings = with_settings(server={"public_portal": is_public})
@@ -157,7 +157,7 @@ async def test_a_relay_cannot_claim_a_caller_in_the_house_to_see_its_portal(
     assert (b" 404 " in status) == (not is_public)
 
 
-async def test_a_relay_cannot_use_up_the_limits_of_a_caller_in_the_house(
+async def test_a_relay_cannot_use_up_the_limits_of_a_caller_on_the_lan(
     relay, root, tmp_path, clock
 ):
     limits = with_settings(api={"unauthenticated_per_minute": 1})
@@ -171,8 +171,8 @@ async def test_a_relay_cannot_use_up_the_limits_of_a_caller_in_the_house(
             assert response.status == 401
 
 
-async def test_a_server_that_insists_on_compression_is_refused(root, unused_tcp_port):
-    """A few compressed bytes could unpack to all of the memory."""
+async def test_an_ssh_server_that_requires_compression_is_refused(root, unused_tcp_port):
+    """A few compressed bytes could expand to fill the memory."""
     async with a_relay(unused_tcp_port, compression_algs=["zlib@openssh.com", "zlib"]) as relay:
         joined = relay.admit(root)
         with pytest.raises(asyncssh.KeyExchangeFailed):

@@ -1,4 +1,4 @@
-"""Echo receivers: what they show, how they answer, and that they open no connection."""
+"""Echo receivers: what they show, how they respond, and that they open no connection."""
 
 import hmac
 import json
@@ -20,7 +20,7 @@ from web.sandbox import MODES, Sandbox
 FORGED = {"X-Service-Signature": f"t=1,v1={'0' * 64}", "X-Service-Delivery": "made-up"}
 
 
-async def test_a_delivery_is_shown_with_headers_raw_body_and_a_signature_that_holds(running):
+async def test_a_delivery_is_shown_with_its_headers_raw_body_and_valid_signature(running):
     lent, endpoint = await registered(running)
 
     delivery = await asked_for_a_test_event(running, endpoint)
@@ -45,7 +45,9 @@ async def test_a_delivery_is_shown_with_headers_raw_body_and_a_signature_that_ho
     ],
     ids=lambda value: value.get("mode") if isinstance(value, dict) else "",
 )
-async def test_the_box_takes_each_answer_for_what_it_is(running, behaviour, outcome, monkeypatch):
+async def test_each_answer_of_the_echo_receiver_has_its_usual_effect_on_the_delivery(
+    running, behaviour, outcome, monkeypatch
+):
     monkeypatch.setattr("web.sandbox.SLOW_SECONDS", 0.2)
     lent, endpoint = await registered(running)
     await switched(running, lent, **behaviour)
@@ -55,7 +57,7 @@ async def test_the_box_takes_each_answer_for_what_it_is(running, behaviour, outc
     assert echo["answer"]["mode"] == behaviour["mode"]
 
 
-async def test_the_switches_refuse_what_they_do_not_know(running):
+async def test_an_unknown_mode_of_the_echo_receiver_is_refused(running):
     lent = await borrowed(running)
 
     for wrong in ({"mode": "explode"}, {}, {"mode": ["slow"]}):
@@ -66,7 +68,9 @@ async def test_the_switches_refuse_what_they_do_not_know(running):
         assert (await switched(running, lent, mode=mode))[0] == 200
 
 
-async def test_a_forged_request_is_shown_as_wrong_and_as_none_of_this_box(running, clock):
+async def test_a_forged_request_is_shown_with_an_invalid_signature_and_an_unknown_origin(
+    running, clock
+):
     lent, _ = await registered(running)
     stamp = clock.now() // 1000
     signatures = {
@@ -86,7 +90,7 @@ async def test_a_forged_request_is_shown_as_wrong_and_as_none_of_this_box(runnin
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
-async def test_one_address_asks_so_often_and_another_still_may(tmp_path, clock, method):
+async def test_each_address_has_its_own_rate_limit_at_the_echo_receiver(tmp_path, clock, method):
     settings = with_settings(server={"trusted_proxies": ("127.0.0.1",)})
     async with running_box(tmp_path, clock, settings) as running:
         path = path_of(await borrowed(running))
@@ -106,7 +110,7 @@ async def test_one_address_asks_so_often_and_another_still_may(tmp_path, clock, 
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
-async def test_a_token_that_was_not_made_here_opens_nothing(running, method):
+async def test_an_echo_receiver_with_an_invalid_token_is_not_found(running, method):
     lent = await borrowed(running)
     path = path_of(lent)
     other = path[:-1] + ("A" if path[-1] != "A" else "B")
@@ -115,7 +119,7 @@ async def test_a_token_that_was_not_made_here_opens_nothing(running, method):
             assert (response.status, (await response.json())["code"]) == (404, "NOT_FOUND")
 
 
-async def test_a_receiver_is_lent_to_test_keys_with_the_scope_and_to_nobody_else(running):
+async def test_an_echo_receiver_is_given_only_to_test_keys_with_the_scope(running):
     status, refusal, _ = await running.call("POST", "/test/echo", key=running.live_key)
     assert (status, refusal["code"]) == (401, "UNAUTHORIZED")
     async with running.client.post("/test/echo") as response:
@@ -129,7 +133,7 @@ def sandbox(box):
     return Sandbox(box.test, box.clock, box.tokens)
 
 
-async def test_only_the_very_url_that_was_lent_is_inside(box, sandbox):
+async def test_only_the_exact_url_of_an_echo_receiver_is_delivered_internally(box, sandbox):
     token = sandbox.new_token()
     url, inside = sandbox.url(token), sandbox.dependencies_of(box.test).inside
 

@@ -1,4 +1,4 @@
-"""Who may speak for a terminal, and what each role may do."""
+"""How terminals authenticate, and what each role may do."""
 
 import pytest
 
@@ -14,7 +14,7 @@ STRANGERS = (
 
 
 @pytest.mark.parametrize(("method", "path"), GUARDED)
-async def test_without_a_terminals_token_every_call_is_refused(client, method, path):
+async def test_every_call_is_refused_without_a_terminals_token(client, method, path):
     for authorization in STRANGERS:
         headers = {} if authorization is None else {"Authorization": authorization}
         url = path.replace("{scanId}", "one").replace("{id}", "one")
@@ -25,7 +25,7 @@ async def test_without_a_terminals_token_every_call_is_refused(client, method, p
         assert (response.status, refusal["code"]) == (401, "UNAUTHORIZED"), authorization
 
 
-async def test_a_terminal_of_the_test_environment_is_a_stranger_to_live(door, test_door):
+async def test_a_terminal_of_the_test_environment_is_unknown_in_live(door, test_door):
     door.token, test_door.token = test_door.token, door.token
 
     assert (await door.call("GET", "/me"))[0] == 401
@@ -36,7 +36,7 @@ async def test_a_terminal_of_the_test_environment_is_a_stranger_to_live(door, te
     ("headers", "status"),
     [({"Sec-Fetch-Site": "same-origin"}, 200), ({"Sec-Fetch-Site": "cross-site"}, 401), ({}, 401)],
 )
-async def test_a_cookie_scans_only_from_the_boxs_own_pages_and_a_token_from_anywhere(
+async def test_a_cookie_works_only_from_the_boxs_own_pages_and_a_token_from_anywhere(
     door, headers, status
 ):
     body = {"scanId": "one", "code": "x"}
@@ -48,7 +48,7 @@ async def test_a_cookie_scans_only_from_the_boxs_own_pages_and_a_token_from_anyw
     assert (await door.call("POST", "/scans", body, headers=headers))[0] == 200
 
 
-async def test_the_cookies_of_both_environments_do_not_meet(door, test_door):
+async def test_the_cookies_of_both_environments_are_separate(door, test_door):
     for kind, token, status in (
         ("terminal", door.token, 401),
         ("terminal-test", test_door.token, 200),
@@ -61,7 +61,7 @@ async def test_the_cookies_of_both_environments_do_not_meet(door, test_door):
 @pytest.mark.parametrize(
     ("role", "allowed"), [("scan", [200, 403, 403]), ("search", [200, 200, 200])]
 )
-async def test_a_role_includes_the_ones_before_it_and_no_more(door, role, allowed):
+async def test_a_role_includes_the_lower_ones_but_not_the_higher_ones(door, role, allowed):
     guest = await door.guest()
     there = await door.other(role=role)
     calls = [
@@ -74,7 +74,7 @@ async def test_a_role_includes_the_ones_before_it_and_no_more(door, role, allowe
 
 
 @pytest.mark.parametrize("role", ["scan", "search"])
-async def test_only_a_terminal_with_that_role_may_override(door, role):
+async def test_only_a_terminal_with_the_override_role_can_override(door, role):
     guest = await door.guest(status="pending")
     there = await door.other(role=role)
     text = await door.pass_of(guest)
@@ -89,7 +89,7 @@ async def test_only_a_terminal_with_that_role_may_override(door, role):
     assert (await door.now_of(guest)).arrived == 0
 
 
-async def test_a_terminal_is_seen_once_a_minute(door):
+async def test_the_last_use_of_a_terminal_is_stored_at_most_once_a_minute(door):
     start = door.clock.now()
     for _ in range(3):
         await door.call("GET", "/me")

@@ -1,11 +1,11 @@
-"""What else may be scanned or typed: access links, access codes, names."""
+"""Other texts that can be scanned or typed: guest links, access codes, names."""
 
 import pytest
 
 CODE = "SVC-7K2M"
 
 
-async def test_the_guests_link_is_as_good_as_the_pass_whatever_follows_it(door):
+async def test_a_guest_link_with_any_suffix_works_like_the_pass(door):
     guest = await door.guest(guests=5)
     token = door.environment.keyring.access_token(guest.id, 0)
 
@@ -15,7 +15,7 @@ async def test_the_guests_link_is_as_good_as_the_pass_whatever_follows_it(door):
     assert await door.rows("SELECT DISTINCT kind FROM scan_log") == [("link",)]
 
 
-async def test_a_link_of_the_test_environment_opens_no_door(test_door, door):
+async def test_a_link_of_the_test_environment_is_refused_at_a_live_door(test_door, door):
     other, of_test = await test_door.guest(), test_door.environment
     link = of_test.links.access(of_test.keyring.access_token(other.id, 0))
 
@@ -26,7 +26,7 @@ async def test_a_link_of_the_test_environment_opens_no_door(test_door, door):
     "frame", ["{}", "\x02{}\x03", "\ufeff~{}/", "{}{}", "{} 2026-11-21", "{}/cancel"]
 )
 @pytest.mark.parametrize("capitals", [False, True])
-async def test_a_guest_link_and_a_claim_link_are_understood_as_scanners_send_them(
+async def test_guest_links_and_claim_links_are_recognised_as_scanners_send_them(
     door, frame, capitals
 ):
     guest, environment = await door.guest(guests=2), door.environment
@@ -41,14 +41,14 @@ async def test_a_guest_link_and_a_claim_link_are_understood_as_scanners_send_the
 
 
 @pytest.mark.parametrize("typed", ["SVC-7K2M", "svc-7k2m", "7K2M", " 7k2m ", "svc 7k2m", "٧K٢M"])
-async def test_a_spoken_code_is_understood_however_it_is_typed(door, typed):
+async def test_a_spoken_access_code_is_recognised_however_it_is_typed(door, typed):
     await door.guest(access_code=CODE)
 
     assert (await door.scan(typed))["result"] == "checked_in"
 
 
 @pytest.mark.parametrize("day", ["2026-11-20", "2026-11-22"])
-async def test_a_typed_code_counts_only_for_tonight(door, day):
+async def test_a_typed_access_code_is_valid_only_tonight(door, day):
     guest = await door.guest(access_code=CODE, date=day)
 
     assert (await door.scan("7K2M"))["result"] == "unknown_code"
@@ -56,13 +56,13 @@ async def test_a_typed_code_counts_only_for_tonight(door, day):
     assert (await door.now_of(guest)).arrived == 0
 
 
-async def test_a_code_that_resembles_one_of_tonight_is_taken_for_it(door):
+async def test_an_access_code_similar_to_one_of_tonight_is_corrected(door):
     await door.guest(access_code="SVC-Q2SV")
 
     assert (await door.scan("OZ5U"))["result"] == "checked_in"
 
 
-async def test_the_exact_code_goes_before_its_lookalikes(door):
+async def test_an_exact_access_code_has_priority_over_similar_ones(door):
     await door.guest(access_code="SVC-QQQQ", table="T2")
     guest = await door.guest(access_code="SVC-DDDD")
 
@@ -70,7 +70,7 @@ async def test_the_exact_code_goes_before_its_lookalikes(door):
 
 
 @pytest.mark.parametrize("typed", ["فاطمه", "فَاطِمَة", "الزهراء فـاطمة"])
-async def test_a_typed_name_is_never_let_in_by_itself_nor_found_without_the_role(door, typed):
+async def test_a_typed_name_never_admits_by_itself_and_finds_nobody_without_the_role(door, typed):
     guest = await door.guest(customer_name="فاطمة الزهراء")
     there = await door.other(role="scan")
 
@@ -82,9 +82,9 @@ async def test_a_typed_name_is_never_let_in_by_itself_nor_found_without_the_role
     assert (await door.now_of(guest)).arrived == 0
 
 
-async def test_ten_wrong_codes_within_a_minute_close_the_keyboard(door):
+async def test_ten_wrong_codes_within_a_minute_block_typed_codes(door):
     await door.guest(access_code=CODE)
-    for number in range(10):  # simulated ones count too
+    for number in range(10):  # simulated scans count too
         simulate = number % 2 == 0
         assert (await door.scan("2222", simulate=simulate))["result"] == "unknown_code"
     door.clock.advance(59)
@@ -94,7 +94,7 @@ async def test_ten_wrong_codes_within_a_minute_close_the_keyboard(door):
         assert (status, refusal["code"]) == (429, "RATE_LIMITED")
 
 
-async def test_a_closed_keyboard_closes_neither_the_scanner_nor_the_other_terminals(door):
+async def test_blocked_typed_codes_do_not_block_scans_or_other_terminals(door):
     guest = await door.guest(access_code=CODE, guests=2)
     for _ in range(10):
         await door.scan("2222")
@@ -103,7 +103,7 @@ async def test_a_closed_keyboard_closes_neither_the_scanner_nor_the_other_termin
     assert (await (await door.other()).scan(CODE))["result"] == "party_added"
 
 
-async def test_right_codes_and_repeated_scans_are_no_guesses(door):
+async def test_correct_codes_and_repeated_scans_do_not_count_as_wrong(door):
     await door.guest(access_code=CODE)
 
     results = [(await door.scan(CODE))["result"] for _ in range(12)]

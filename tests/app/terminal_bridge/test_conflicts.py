@@ -1,4 +1,4 @@
-"""Conflicts: whom a door let in against what the box knows is counted, and shown to everybody."""
+"""Conflicts: offline admissions against the box's data are counted and shown to every terminal."""
 
 import pytest
 
@@ -16,7 +16,7 @@ async def there(door):
 
 
 async def lower(door, role):
-    """The manager lets that terminal do less from now on."""
+    """Reduce the role of this terminal, as a manager does."""
     seen, database = terminal_mark("Porte 1", "override"), door.environment.database
     await database.write(edit_terminal, door.terminal_id, seen, "Porte 1", role)
 
@@ -26,7 +26,7 @@ async def open_conflicts(door):
     return evening["conflicts"]
 
 
-async def test_two_doors_apart_make_exactly_one_conflict_shown_to_both(door, there):
+async def test_two_offline_doors_cause_exactly_one_conflict_shown_to_both(door, there):
     guest = await door.guest(guests=4)
     text = await door.pass_of(guest)
     async with listening(door) as here, listening(there) as ear:
@@ -49,7 +49,7 @@ async def test_two_doors_apart_make_exactly_one_conflict_shown_to_both(door, the
     assert found == [(2, 1, "already_checked_in")]
 
 
-async def test_a_conflict_that_comes_to_light_the_morning_after_is_heard_too(door, there):
+async def test_a_conflict_found_the_next_morning_is_sent_to_the_feed_too(door, there):
     text = await door.pass_of(await door.guest(guests=2))
     await door.scan(text)
     door.clock.set("2026-11-22T09:00:00Z")
@@ -62,7 +62,9 @@ async def test_a_conflict_that_comes_to_light_the_morning_after_is_heard_too(doo
     assert heard.data["reservation"]["date"] == "2026-11-21"
 
 
-async def test_whom_a_door_let_in_before_the_boxs_no_arrived_is_counted_and_a_conflict(door, there):
+async def test_a_guest_admitted_before_the_boxs_refusal_arrived_is_counted_as_a_conflict(
+    door, there
+):
     guest = await door.guest(guests=2)
     text = await door.pass_of(guest)
     await door.scan(text)
@@ -79,7 +81,7 @@ async def test_whom_a_door_let_in_before_the_boxs_no_arrived_is_counted_and_a_co
     assert len(await open_conflicts(door)) == 1
 
 
-async def test_halves_of_a_party_at_two_doors_are_no_conflict(door, there):
+async def test_parts_of_a_party_admitted_at_two_doors_are_no_conflict(door, there):
     guest = await door.guest(guests=4)
     text = await door.pass_of(guest)
     (one,) = await sync(door, a_scan(code=text, arrivals=2))
@@ -90,7 +92,7 @@ async def test_halves_of_a_party_at_two_doors_are_no_conflict(door, there):
     assert (await door.now_of(guest)).arrived == 4
 
 
-async def test_a_party_that_was_cancelled_meanwhile_and_is_in_is_a_conflict(door):
+async def test_admitting_a_party_cancelled_in_the_meantime_is_a_conflict(door):
     guest = await door.guest(status="cancelled")
 
     (result,) = await sync(door, a_scan(code=await door.pass_of(guest)))
@@ -103,7 +105,7 @@ async def test_a_party_that_was_cancelled_meanwhile_and_is_in_is_a_conflict(door
     assert (await door.now_of(guest)).status == "cancelled"
 
 
-async def test_an_acknowledged_conflict_is_open_no_longer_and_everybody_hears_of_it(door, there):
+async def test_acknowledging_a_conflict_closes_it_and_notifies_every_terminal(door, there):
     text = await door.pass_of(await door.guest())
     await sync(door, a_scan(code=text))
     (result,) = await sync(there, a_scan(code=text))
@@ -126,7 +128,7 @@ async def test_an_acknowledged_conflict_is_open_no_longer_and_everybody_hears_of
     [("override", "nobody", 404), ("override", "01980000-0000-7000-8000-000000000001", 404),
      ("search", "x", 403)],
 )  # fmt: skip
-async def test_what_is_no_conflict_or_not_for_that_role_is_not_acknowledged(
+async def test_a_wrong_id_or_an_insufficient_role_cannot_acknowledge_a_conflict(
     door, role, name, status
 ):
     other = await door.other(role=role)
@@ -138,7 +140,7 @@ async def test_what_is_no_conflict_or_not_for_that_role_is_not_acknowledged(
     ("code", "despite"),
     [("ben", "ambiguous"), ("Zoubida", "unknown_code"), ("SVC-7K2M", "unknown_code")],
 )
-async def test_whom_a_terminal_let_in_and_the_box_cannot_tell_is_a_conflict(door, code, despite):
+async def test_admitting_a_guest_whom_the_box_cannot_identify_is_a_conflict(door, code, despite):
     await door.guest(customer_name="Benoît Martin", guests=4)
     await door.guest(customer_name="Sara Ben Ali", table="T2")
     scan = a_scan(code=code)
@@ -160,8 +162,10 @@ async def test_whom_a_terminal_let_in_and_the_box_cannot_tell_is_a_conflict(door
 
 
 @pytest.mark.parametrize("role", ["search", "scan"])
-async def test_they_are_in_and_a_conflict_says_what_the_terminal_lacked(door, there, role):
-    """Staff let them in with a reason on a terminal whose role for it was taken away since."""
+async def test_an_admission_by_a_terminal_that_lost_the_role_counts_with_a_conflict_naming_the_role(
+    door, there, role
+):
+    """The role was taken away between the offline override and the upload."""
     guest = await door.guest(status="pending")
     scan = a_scan(code=await door.pass_of(guest), shown="payment_due", override=REASON)
     await lower(door, role)
@@ -184,7 +188,7 @@ async def test_they_are_in_and_a_conflict_says_what_the_terminal_lacked(door, th
 
 
 @pytest.mark.parametrize("role", ["override", "scan"])
-async def test_who_was_let_in_twice_is_let_in_twice_whatever_the_role_and_the_reason(
+async def test_a_second_admission_is_the_conflict_reported_whatever_the_role_and_reason(
     door, there, role
 ):
     guest = await door.guest(guests=2, status="pending")
@@ -199,7 +203,7 @@ async def test_who_was_let_in_twice_is_let_in_twice_whatever_the_role_and_the_re
     assert (conflict["kind"], conflict["roleMissing"]) == ("admitted_twice", None)
 
 
-async def test_of_many_scans_one_such_holds_up_none_of_the_others(door):
+async def test_a_scan_with_a_conflict_does_not_stop_the_other_scans_of_the_upload(door):
     guests = [await door.guest(table=table) for table in ("T1", "T2")]
     owing = await door.guest(table="T3", status="pending")
     scans = [a_scan(code=await door.pass_of(guest), override=REASON) for guest in guests]
@@ -218,7 +222,7 @@ async def test_of_many_scans_one_such_holds_up_none_of_the_others(door):
     [({"date": "2026-11-22"}, "not_yet"), ({"date": "2026-11-20"}, "too_late"),
      ({"slot": "23:30"}, "not_yet")],
 )  # fmt: skip
-async def test_who_comes_another_evening_is_a_conflict_where_the_role_lets_nobody_in(
+async def test_admitting_a_guest_of_another_evening_without_the_override_role_is_a_conflict(
     door, role, changes, despite
 ):
     other = await door.other(role=role)

@@ -1,11 +1,11 @@
-"""The evening list."""
+"""The guest list of an evening."""
 
 import json
 
 import pytest
 
 
-async def test_the_list_shows_tonight_and_counts_people_and_reservations(door):
+async def test_the_list_contains_tonight_and_counts_guests_and_reservations(door):
     await door.guest(guests=4, slot="19:30", table="T1")
     await door.guest(guests=2, table="T2")
     door.clock.advance(1)
@@ -31,7 +31,7 @@ async def test_the_list_shows_tonight_and_counts_people_and_reservations(door):
     assert evening["items"][3]["checkedInAt"] == "2026-11-21T19:00:01.000Z"
 
 
-async def test_a_line_of_the_list_is_what_the_door_needs_and_no_contact(door):
+async def test_a_list_entry_contains_what_the_door_needs_and_no_contact(door):
     guest = await door.guest(access_code="SVC-7K2M")
 
     _, evening = await door.call("GET", "/evening")
@@ -63,7 +63,7 @@ async def test_a_line_of_the_list_is_what_the_door_needs_and_no_contact(door):
     ]
 
 
-async def test_the_door_calls_a_guest_by_the_whole_given_name(door):
+async def test_the_door_shows_the_complete_first_name(door):
     guest = await door.guest(customer_name="عبد الرحمن العلوي")
 
     verdict = await door.scan(await door.pass_of(guest))
@@ -78,7 +78,7 @@ async def test_the_door_calls_a_guest_by_the_whole_given_name(door):
 @pytest.mark.parametrize(
     "typed", ["T2", "34 57", "٣٤٥٧", "فاطمه", "الزَّهراء", "7k2m", "+212 600 123 457"]
 )
-async def test_the_list_is_searched_and_the_totals_stay_those_of_the_evening(door, typed):
+async def test_searching_the_list_does_not_change_the_totals_of_the_evening(door, typed):
     guest = await door.guest(customer_name="فاطمة الزهراء", table="T2", access_code="SVC-7K2M")
     await door.guest(customer_name="Omar Alami", customer_phone="0600998877")
 
@@ -88,7 +88,7 @@ async def test_the_list_is_searched_and_the_totals_stay_those_of_the_evening(doo
     assert evening["totals"]["expected"] == {"people": 4, "reservations": 2}
 
 
-async def test_another_evening_can_be_asked_for(door):
+async def test_another_evening_can_be_requested(door):
     guest = await door.guest(date="2026-11-22")
 
     _, evening = await door.call("GET", "/evening?date=2026-11-22")
@@ -97,7 +97,7 @@ async def test_another_evening_can_be_asked_for(door):
 
 
 @pytest.mark.parametrize("date", ["", "tonight", "2026-02-30", "21/11/2026"])
-async def test_a_date_that_is_none_is_refused(door, date):
+async def test_an_invalid_date_is_refused(door, date):
     status, refusal = await door.call("GET", f"/evening?date={date}")
 
     assert (status, refusal["code"], refusal["field"]) == (400, "INVALID_DATE", "date")

@@ -1,4 +1,4 @@
-"""The live feed: all that changes tonight's list, to everybody who listens, without a gap."""
+"""The live feed sends every change of tonight's list to every listener without a gap."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.builders import a_booking, table_id
 from tests.waiting import within
 
 
-async def test_a_check_in_is_heard_at_every_other_door_with_the_new_totals(door):
+async def test_a_check_in_is_sent_to_every_other_terminal_with_the_new_totals(door):
     refused = await door.guest(table="T2", status="cancelled")
     guest = await door.guest(guests=3)
     there = await door.other()
@@ -22,7 +22,7 @@ async def test_a_check_in_is_heard_at_every_other_door_with_the_new_totals(door)
         assert (first.kind, first.data["evening"]) == ("totals", "2026-11-21")
         assert first.data["totals"]["expected"] == {"people": 3, "reservations": 1}
 
-        await door.scan(await door.pass_of(refused))  # is no news
+        await door.scan(await door.pass_of(refused))  # this change is not sent
         await door.scan(await door.pass_of(guest), arrivals=2, scanId="three-of-them")
 
         heard = await ear.next()
@@ -44,7 +44,7 @@ async def test_a_check_in_is_heard_at_every_other_door_with_the_new_totals(door)
      (lambda tx, id_: update_reservation(tx, id_, table_id=table_id("T3")), "confirmed",
       {"table": {"id": table_id("T3"), "name": "Terrasse 3", "number": "T3"}})],
 )  # fmt: skip
-async def test_a_change_is_heard_whatever_action_caused_it(door, action, status, seen):
+async def test_every_kind_of_change_is_sent_to_the_feed(door, action, status, seen):
     guest = await door.guest(status=status)
     async with listening(door) as ear:
         await door.environment.database.write(action, guest.id)
@@ -56,7 +56,7 @@ async def test_a_change_is_heard_whatever_action_caused_it(door, action, status,
     assert heard.data["reservation"].items() >= seen.items()
 
 
-async def test_a_new_reservation_for_tonight_is_heard_and_one_for_tomorrow_is_not(door):
+async def test_a_new_reservation_is_sent_to_the_feed_only_if_it_is_for_tonight(door):
     async with listening(door) as ear:
         await door.guest(date="2026-11-22")
         booking = a_booking(table_id=table_id("T2"))
@@ -70,7 +70,7 @@ async def test_a_new_reservation_for_tonight_is_heard_and_one_for_tomorrow_is_no
     assert heard.data["totals"]["expected"] == {"people": 2, "reservations": 1}
 
 
-async def test_an_undo_is_heard(door):
+async def test_an_undo_is_sent_to_the_feed(door):
     guest = await door.guest()
     await door.scan(await door.pass_of(guest), scanId="in")
     async with listening(door) as ear:
@@ -82,7 +82,7 @@ async def test_an_undo_is_heard(door):
     assert heard.data["totals"]["arrived"] == {"people": 0, "reservations": 0}
 
 
-async def test_a_terminal_that_is_revoked_hears_that_and_the_others_listen_on(door):
+async def test_a_revoked_terminal_is_disconnected_with_the_reason_and_the_others_stay(door):
     there = await door.other()
     text = await door.pass_of(await door.guest())
     async with listening(door) as here, listening(there) as ear:
@@ -93,7 +93,7 @@ async def test_a_terminal_that_is_revoked_hears_that_and_the_others_listen_on(do
         assert (await here.next()).kind == "check-in"
 
 
-async def test_a_command_beside_the_box_makes_everybody_load_again_and_ends_whom_it_revoked(door):
+async def test_a_command_makes_every_terminal_reload_and_disconnects_revoked_ones(door):
     there = await door.other()
     async with listening(door) as here, listening(there) as ear:
         await door.environment.database.write(
@@ -109,7 +109,7 @@ async def test_a_command_beside_the_box_makes_everybody_load_again_and_ends_whom
         assert await ear.next() is None
 
 
-async def test_a_heartbeat_moves_the_position_on_while_nothing_happens(door, monkeypatch):
+async def test_heartbeats_advance_the_position_while_nothing_happens(door, monkeypatch):
     monkeypatch.setattr("terminal_bridge.api.live_feed.HEARTBEAT_SECONDS", 0.05)
     async with listening(door) as ear:
         first = ear.position
@@ -122,7 +122,7 @@ async def test_a_heartbeat_moves_the_position_on_while_nothing_happens(door, mon
     assert lines == [": still here", f"id: {door.environment.feed.position}"]
 
 
-async def test_a_stop_ends_every_stream_at_once(door):
+async def test_stopping_the_box_ends_every_stream_immediately(door):
     async with listening(door) as ear:
         door.environment.feed.close()
 
@@ -132,12 +132,12 @@ async def test_a_stop_ends_every_stream_at_once(door):
         assert await response.read() == b""
 
 
-async def test_who_comes_back_hears_what_was_missed_and_nothing_twice(door):
+async def test_a_reconnecting_terminal_gets_what_it_missed_exactly_once(door):
     guests = [await door.guest(table=f"T{n}") for n in (1, 2, 3)]
     async with listening(door) as ear:
         await door.scan(await door.pass_of(guests[0]))
         position = (await ear.until("check-in")).position
-    await door.scan(await door.pass_of(guests[1]))  # nobody listens now
+    await door.scan(await door.pass_of(guests[1]))  # no terminal listens now
 
     async with listening(door, after=position) as ear:
         missed = [await ear.next(), await ear.next()]
@@ -150,7 +150,7 @@ async def test_who_comes_back_hears_what_was_missed_and_nothing_twice(door):
 
 
 @pytest.mark.parametrize("position", ["00000000-1", "nonsense", "-1", "", "0-" + "9" * 40])
-async def test_who_comes_back_with_a_position_of_another_run_is_told_to_load_again(door, position):
+async def test_a_terminal_with_a_position_from_before_a_restart_must_reload(door, position):
     async with listening(door, after=position or "0") as ear:
         assert (await ear.next()).kind == "reset"
 
@@ -161,7 +161,7 @@ async def test_who_comes_back_with_a_position_of_another_run_is_told_to_load_aga
         assert await response.content.readline() == b"event: reset\n"
 
 
-async def test_the_next_evening_begins_with_loading_it(door):
+async def test_terminals_reload_when_the_next_evening_begins(door):
     guest = await door.guest(date="2026-11-22")
     async with listening(door) as ear:
         door.clock.set("2026-11-22T06:00:00Z")
@@ -171,7 +171,7 @@ async def test_the_next_evening_begins_with_loading_it(door):
         assert (await ear.next()).kind == "reset"
 
 
-async def test_a_terminal_lowered_to_scan_hears_no_note_from_then_on(door):
+async def test_a_terminal_reduced_to_the_scan_role_gets_no_more_notes(door):
     there = await door.other()
     async with listening(door) as here, listening(there) as ear:
         seen = terminal_mark("Porte 2", "override")
@@ -193,7 +193,7 @@ async def test_a_terminal_lowered_to_scan_hears_no_note_from_then_on(door):
 
 
 @pytest.mark.parametrize("leaked", [False, True])
-async def test_of_a_new_signing_key_every_door_hears_at_once_and_when_it_comes_back(door, leaked):
+async def test_every_terminal_learns_of_a_new_signing_key_at_once_and_on_reconnecting(door, leaked):
     await door.pass_of(await door.guest())
     async with listening(door) as ear:
         position = ear.position
@@ -209,11 +209,11 @@ async def test_of_a_new_signing_key_every_door_hears_at_once_and_when_it_comes_b
     assert len(me["publicKeys"]) == (1 if leaked else 2)
 
 
-async def test_what_a_command_beside_the_box_changed_is_counted(door):
+async def test_changes_made_by_a_command_update_the_totals(door):
     environment = door.environment
     guest = await door.guest(guests=3)
     async with listening(door) as ear:
-        # As a command would: the feed hears nothing of what it changed.
+        # Change the database like a command: the feed is not notified.
         feed, environment.database._listeners = environment.database._listeners, []
         await environment.database.write(update_reservation, guest.id, guests=5)
         environment.database._listeners = feed

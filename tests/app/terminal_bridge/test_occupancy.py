@@ -1,4 +1,4 @@
-"""People inside: who came in minus who went out, the same at every door and in the door log."""
+"""The number of people inside is the same at every door and in the scan log."""
 
 import json
 import random
@@ -18,7 +18,7 @@ async def totals_of(door):
 
 
 async def inside_of(door):
-    """How many people are inside, which the door log must say too."""
+    """Return the number of people inside, after checking it against the scan log."""
     ((logged,),) = await door.rows(IN_THE_LOG)
     people = (await totals_of(door))["inside"]["people"]
     assert people == logged
@@ -29,7 +29,7 @@ async def out(door, code, **members):
     return await door.scan(code, leaving=True, **members)
 
 
-async def test_who_goes_out_is_not_inside_and_the_check_in_stays_the_first_entrys(door):
+async def test_an_exit_lowers_the_number_inside_and_keeps_the_first_check_in(door):
     guest = await door.guest(guests=4)
     text = await door.pass_of(guest)
     await door.scan(text)
@@ -47,7 +47,7 @@ async def test_who_goes_out_is_not_inside_and_the_check_in_stays_the_first_entry
     assert await inside_of(door) == 3
 
 
-async def test_the_same_pass_comes_back_in_green_with_the_time_at_which_it_went_out(door):
+async def test_a_pass_scanned_again_after_an_exit_is_green_with_the_time_of_the_exit(door):
     guest = await door.guest(guests=4)
     text = await door.pass_of(guest)
     await door.scan(text)
@@ -66,7 +66,7 @@ async def test_the_same_pass_comes_back_in_green_with_the_time_at_which_it_went_
 
 
 @pytest.mark.parametrize(("arrived", "people"), [(0, None), (2, 3)])
-async def test_nobody_goes_out_who_is_not_inside(door, arrived, people):
+async def test_an_exit_of_a_party_that_is_not_inside_is_refused(door, arrived, people):
     guest = await door.guest(guests=4)
     text = await door.pass_of(guest)
     if arrived:
@@ -78,7 +78,7 @@ async def test_nobody_goes_out_who_is_not_inside(door, arrived, people):
     assert await inside_of(door) == arrived
 
 
-async def test_an_exit_is_undone_as_an_entry_is(door):
+async def test_an_exit_can_be_undone_like_an_entry(door):
     guest = await door.guest(guests=2)
     text = await door.pass_of(guest)
     await door.scan(text)
@@ -91,7 +91,7 @@ async def test_an_exit_is_undone_as_an_entry_is(door):
     assert (await door.now_of(guest)).checked_in_at is not None
 
 
-async def test_a_party_whose_entry_is_undone_while_it_is_out_is_out_no_more(door):
+async def test_undoing_the_entry_of_a_party_that_is_out_removes_its_exit(door):
     guest = await door.guest(guests=2)
     text = await door.pass_of(guest)
     entry = await door.scan(text)
@@ -108,7 +108,7 @@ async def test_a_party_whose_entry_is_undone_while_it_is_out_is_out_no_more(door
     ("people", "told"), [(18, None), (19, {"inside": 19, "capacity": 20}),
                          (20, {"inside": 20, "capacity": 20})],
 )  # fmt: skip
-async def test_a_nearly_full_house_is_told_and_refuses_nobody(door, people, told):
+async def test_a_nearly_full_venue_is_reported_and_refuses_nobody(door, people, told):
     await set_rules(door.environment, capacity=20)
     guest = await door.guest(guests=people)
 
@@ -119,7 +119,7 @@ async def test_a_nearly_full_house_is_told_and_refuses_nobody(door, people, told
     assert ("20" in verdict["say"]["staff"]) == (told is not None or people == 20)
 
 
-async def test_exits_that_a_door_made_alone_count_once_and_before_the_entry_is_known(door):
+async def test_offline_exits_count_once_even_if_they_arrive_before_the_entry(door):
     guest = await door.guest(guests=4)
     text, other = await door.pass_of(guest), await door.other()
     left = a_scan(code=text, leaving=True, shown="went_out", arrivals=3)
@@ -134,7 +134,7 @@ async def test_exits_that_a_door_made_alone_count_once_and_before_the_entry_is_k
     assert await inside_of(door) == 1
 
 
-async def test_a_freed_table_counts_its_party_out_until_that_is_taken_back(door):
+async def test_marking_a_party_as_left_counts_it_out_until_that_is_undone(door):
     guest = await door.guest(guests=3)
     await door.scan(await door.pass_of(guest))
 
@@ -149,7 +149,7 @@ async def test_a_freed_table_counts_its_party_out_until_that_is_taken_back(door)
         assert await inside_of(door) == 3
 
 
-async def test_who_came_twice_by_a_conflict_is_put_back_to_the_booked_number(door):
+async def test_a_party_admitted_twice_is_counted_once_after_the_conflict_is_corrected(door):
     guest = await door.guest(guests=2)
     text = await door.pass_of(guest)
     await door.scan(text)
@@ -167,7 +167,7 @@ async def test_who_came_twice_by_a_conflict_is_put_back_to_the_booked_number(doo
     assert await inside_of(door) == 2
 
 
-async def test_an_exit_of_a_party_that_came_twice_is_no_second_conflict(door):
+async def test_an_exit_of_a_party_admitted_twice_is_not_another_conflict(door):
     guest = await door.guest(guests=2)
     text = await door.pass_of(guest)
     await door.scan(text)
@@ -220,7 +220,9 @@ async def snapshot_of(door):
 
 @pytest.mark.process
 @pytest.mark.parametrize("seed", range(3))
-async def test_eight_doors_of_which_two_were_alone_agree_with_each_other_and_the_log(door, seed):
+async def test_eight_doors_of_which_two_were_offline_agree_with_each_other_and_the_scan_log(
+    door, seed
+):
     chance = random.Random(seed)
     parties = [
         await door.guest(date="2026-11-21", slot=slot, table=f"T{n}", guests=chance.randint(1, 6))
@@ -239,7 +241,7 @@ async def test_eight_doors_of_which_two_were_alone_agree_with_each_other_and_the
         people = {"arrivals": chance.randint(1, 3)} if chance.random() < 0.6 else {}
         return {"scanId": f"s{n}", "code": chance.choice(texts), **people, **way}
 
-    evening = [(n / 12, passage(n)) for n in range(120)]  # ten minutes, a passage in five seconds
+    evening = [(n / 12, passage(n)) for n in range(120)]  # ten minutes, one every 5 s
     alone = [evening[0::8], evening[1::8]]
     queues = [run(ALONE, {**phone, "evening": mine}) for mine in alone]
     told = await inside_of(door)

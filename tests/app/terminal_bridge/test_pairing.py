@@ -1,4 +1,4 @@
-"""A one-time code becomes a terminal, and a terminal can be shut out."""
+"""A device becomes a terminal with a one-time code, and terminals can be revoked."""
 
 import base64
 import re
@@ -20,7 +20,7 @@ NUMBERS = count(100)
 
 
 async def offer(door, name=None, role="override") -> str:
-    """The digits to type."""
+    """Offer a pairing. Return the digits to type."""
     return (await offer_both(door, name, role)).code
 
 
@@ -38,7 +38,7 @@ async def pair(door, code, device="one", **members):
     return await door.call("POST", "/pair", {"code": code, **members}, headers=headers)
 
 
-async def test_a_code_makes_the_device_a_terminal_that_may_scan(door):
+async def test_a_pairing_code_makes_the_device_a_terminal_that_can_scan(door):
     code = await offer(door)
     members = {"name": "Téléphone de Nora", "language": "ar"}
     status, paired = await pair(door, f" {code[:4]} {code[4:]} ", **members)
@@ -50,7 +50,7 @@ async def test_a_code_makes_the_device_a_terminal_that_may_scan(door):
     assert (await door.scan(await door.pass_of(await door.guest())))["result"] == "checked_in"
 
 
-async def test_the_keys_that_pairing_hands_out_verify_a_pass_without_the_box(door):
+async def test_the_keys_from_pairing_verify_a_pass_without_the_box(door):
     _, paired = await pair(door, await offer(door, "Porte 9", "scan"))
     read = decode_pass(await door.pass_of(await door.guest()))
 
@@ -61,7 +61,7 @@ async def test_the_keys_that_pairing_hands_out_verify_a_pass_without_the_box(doo
     assert paired["venue"]["tag"] == read.guest_pass.venue_tag.hex()
 
 
-async def test_a_code_dies_after_ten_minutes(door):
+async def test_a_pairing_code_expires_after_ten_minutes(door):
     offers = [await offer_both(door), await offer_both(door)]
     door.clock.advance(599.999)
     assert (await pair(door, offers[0].code))[0] == 200
@@ -79,7 +79,9 @@ async def test_a_code_dies_after_ten_minutes(door):
      ({"code": "12345678", "language": "de"}, "language"),
      ({"code": "12345678", "cookie": 1}, "cookie")],
 )  # fmt: skip
-async def test_a_malformed_request_is_refused_and_is_no_try(door, members, field):
+async def test_a_malformed_pairing_request_is_refused_and_does_not_count_as_an_attempt(
+    door, members, field
+):
     code = await offer(door)
     for _ in range(5):
         status, refusal = await door.call("POST", "/pair", members)
@@ -88,7 +90,7 @@ async def test_a_malformed_request_is_refused_and_is_no_try(door, members, field
     assert (await pair(door, code))[0] == 200
 
 
-async def test_what_the_test_environment_offered_pairs_nothing_with_live(door, test_door):
+async def test_a_pairing_code_of_the_test_environment_does_not_work_in_live(door, test_door):
     for offered in [await offer_both(test_door), await offer_both(test_door)]:
         assert (await pair(door, offered.code))[0] == 401
         assert (await pair(door, offered.secret))[0] == 401
@@ -96,7 +98,7 @@ async def test_what_the_test_environment_offered_pairs_nothing_with_live(door, t
 
 
 async def pair_browser(door) -> tuple[dict, str, str]:
-    """(the answer, the cookie's name and value, its attributes)."""
+    """Return (the answer, the cookie's name and value, its attributes)."""
     url = f"{door.environment.prefix}/terminal/v1/pair"
     body = {"code": await offer(door), "cookie": True}
     async with door.client.post(url, json=body) as response:
@@ -117,7 +119,7 @@ async def ask(door, method, path, cookie, **headers):
         return response.status, await response.json(), response.headers
 
 
-async def test_a_browser_gets_its_token_in_a_cookie_that_scripts_and_other_sites_never_see(door):
+async def test_a_browser_gets_its_token_in_a_cookie_invisible_to_scripts_and_other_sites(door):
     paired, cookie, attributes = await pair_browser(door)
 
     assert "token" not in paired
@@ -129,7 +131,7 @@ async def test_a_browser_gets_its_token_in_a_cookie_that_scripts_and_other_sites
     assert (status, known["terminal"]) == (200, paired["terminal"])
 
 
-async def test_a_browser_that_unpairs_on_our_page_loses_its_cookie_and_its_access(door):
+async def test_unpairing_a_browser_ends_its_access_and_deletes_its_cookie(door):
     _, cookie, _ = await pair_browser(door)
     foreign = {"Sec-Fetch-Site": "cross-site"}
     assert (await ask(door, "POST", "/unpair", cookie, **foreign))[0] == 401
@@ -144,7 +146,7 @@ async def test_a_browser_that_unpairs_on_our_page_loses_its_cookie_and_its_acces
     assert (await ask(door, "GET", "/me", cookie))[0] == 401
 
 
-async def test_a_revoked_browser_is_told_to_forget_everything_it_keeps(door):
+async def test_a_revoked_browser_is_told_to_delete_its_stored_data(door):
     paired, cookie, _ = await pair_browser(door)
     await door.environment.database.write(revoke_terminal, paired["terminal"]["id"])
 
@@ -155,7 +157,7 @@ async def test_a_revoked_browser_is_told_to_forget_everything_it_keeps(door):
     assert deletes(headers["Set-Cookie"], cookie)
 
 
-async def test_neither_codes_nor_tokens_are_stored_as_they_are(door):
+async def test_pairing_codes_and_tokens_are_stored_only_as_hashes(door):
     secret, code = await offer_both(door)
     _, paired = await pair(door, await offer(door))
 
@@ -172,12 +174,14 @@ async def test_neither_codes_nor_tokens_are_stored_as_they_are(door):
     ("name", "role", "language"),
     [("", "scan", "fr"), ("x" * 101, "scan", "fr"), ("P", "boss", "fr"), ("P", "scan", "de")],
 )
-async def test_a_terminal_that_cannot_be_is_refused(door, name, role, language):
+async def test_a_terminal_with_an_invalid_name_role_or_language_is_refused(
+    door, name, role, language
+):
     with pytest.raises(OperatorError):
         await door.environment.database.write(issue_terminal, name, role, language)
 
 
-async def test_me_tells_what_a_terminal_has_to_know(door):
+async def test_the_me_call_returns_what_a_terminal_needs(door):
     status, known = await door.call("GET", "/me")
 
     assert status == 200
@@ -193,12 +197,12 @@ async def test_me_tells_what_a_terminal_has_to_know(door):
 
 
 async def guess(door, code, times):
-    """Wrong tries, each from another device."""
+    """Make wrong attempts, each from another device."""
     for number in range(times):
         assert (await pair(door, wrong(code), f"stranger {number}"))[0] == 401
 
 
-async def test_five_wrong_tries_close_the_digits_of_every_open_offer_and_no_link(door):
+async def test_five_wrong_attempts_invalidate_all_pairing_codes_but_no_pairing_links(door):
     offers = [await offer_both(door) for _ in range(3)]
     await guess(door, offers[0].code, 4)
     assert (await pair(door, offers.pop().code))[0] == 200
@@ -207,10 +211,10 @@ async def test_five_wrong_tries_close_the_digits_of_every_open_offer_and_no_link
 
     assert [(await pair(door, each.code))[0] for each in offers] == [401, 401]
     assert [(await pair(door, each.secret))[0] for each in offers] == [200, 200]
-    assert (await pair(door, await offer(door)))[0] == 200  # one that is offered later
+    assert (await pair(door, await offer(door)))[0] == 200  # a pairing that is offered later
 
 
-async def test_one_device_may_try_three_times_and_closes_nothing(door):
+async def test_a_device_gets_three_attempts_and_cannot_invalidate_codes_alone(door):
     offered = await offer_both(door)
 
     tries = [await pair(door, wrong(offered.code), "stranger") for _ in range(50)]
@@ -221,7 +225,7 @@ async def test_one_device_may_try_three_times_and_closes_nothing(door):
     assert (await pair(door, offered.code, "Nora"))[0] == 200
 
 
-async def test_wrong_secrets_count_against_nothing_and_write_nothing(door):
+async def test_wrong_pairing_secrets_are_not_counted_and_write_nothing(door):
     offered = await offer_both(door)
     commits = door.environment.database.commits
 
@@ -232,7 +236,7 @@ async def test_wrong_secrets_count_against_nothing_and_write_nothing(door):
     assert (await pair(door, offered.code, "stranger"))[0] == 200
 
 
-async def test_the_link_of_an_offer_and_its_digits_are_one_offer_that_works_once(door):
+async def test_the_link_and_the_code_of_a_pairing_offer_work_only_once_together(door):
     first, second = await offer_both(door), await offer_both(door)
     assert (await pair(door, first.secret))[0] == 200
     assert (await pair(door, second.code))[0] == 200
@@ -242,7 +246,7 @@ async def test_the_link_of_an_offer_and_its_digits_are_one_offer_that_works_once
         assert (status, refusal["code"]) == (401, "UNAUTHORIZED")
 
 
-async def test_no_two_terminals_have_one_name(door):
+async def test_terminal_names_are_unique(door):
     await door.other("Porte Été")
     with pytest.raises(ValidationError):
         await offer_both(door, "porte ete")
@@ -253,12 +257,12 @@ async def test_no_two_terminals_have_one_name(door):
     assert paired == ["PORTE ÉTÉ (2)", "PORTE ÉTÉ (3)", "PORTE ÉTÉ (4)"]
 
 
-async def test_a_later_offer_for_a_name_replaces_the_earlier_one(door):
+async def test_a_later_pairing_offer_for_a_name_replaces_the_earlier_one(door):
     first, second = await offer_both(door, "Porte 9"), await offer_both(door, "Porte 9")
     assert [(await pair(door, each.secret))[0] for each in (first, second)] == [401, 200]
 
 
-async def test_the_audit_log_says_who_offered_the_pairing(door):
+async def test_the_audit_log_names_who_created_the_pairing_offer(door):
     offered = await offer_both(door, "Porte 9", actor="staff:yasmine")
     await pair(door, offered.code)
     [(actor,)] = await door.rows("SELECT actor FROM audit_log ORDER BY seq DESC LIMIT 1")

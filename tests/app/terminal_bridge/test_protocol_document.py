@@ -1,4 +1,4 @@
-"""docs/guide/door-protocol.md against the code: what it names exists, and what exists it names."""
+"""docs/guide/door-protocol.md describes exactly what exists in the code."""
 
 import re
 from pathlib import Path
@@ -11,13 +11,13 @@ TEXT = (Path(__file__).parents[3] / "docs" / "guide" / "door-protocol.md").read_
 
 
 def rows(title: str) -> list[list[str]]:
-    """The cells of the tables below that heading."""
+    """Return the cells of the tables below this heading."""
     section = TEXT.split(f"\n## {title}\n")[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
-def test_every_call_is_described_and_no_other():
+def test_the_document_describes_exactly_the_existing_calls():
     described = [row[0].strip("`") for row in rows("Calls")[1:]]
 
     assert sorted(described) == sorted(
@@ -25,7 +25,7 @@ def test_every_call_is_described_and_no_other():
     )
 
 
-def test_every_verdict_stands_under_its_colour():
+def test_every_verdict_is_listed_under_its_colour():
     described = {
         result: colour
         for colour, results in rows("Verdicts")[1:]
@@ -35,7 +35,7 @@ def test_every_verdict_stands_under_its_colour():
     assert described == dict(COLOURS)
 
 
-def test_every_role_kind_of_event_and_kind_of_conflict_is_described():
+def test_every_role_event_type_and_conflict_type_is_documented():
     assert [row[0].strip("`") for row in rows("Who may do what")[1:]] == list(ROLES)
     assert {row[0].strip("`") for row in rows("The live feed")[1:]} == {
         "totals", "check-in", "change", "conflict", "reset", "revoked",

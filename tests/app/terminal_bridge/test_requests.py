@@ -1,4 +1,4 @@
-"""Malformed requests: each fault has its own answer, and nothing is recorded."""
+"""Malformed requests: each kind gets its own error, and nothing is stored."""
 
 import pytest
 
@@ -22,7 +22,7 @@ OVERRIDES = [{"override": value} for value in
      ({"at": "2026-11-21T19:00:00"}, "at"), ({"at": 1795287600}, "at"),
      ({"reservationId": "SVC-7K2M"}, "reservationId"), ({"reservationId": 7}, "reservationId")],
 )  # fmt: skip
-async def test_a_malformed_member_is_named(door, changes, field):
+async def test_an_invalid_member_is_named_in_the_error(door, changes, field):
     path = "/check-ins" if field == "reservationId" else "/scans"
     status, refusal = await door.call("POST", path, GOOD | changes)
 
@@ -32,7 +32,7 @@ async def test_a_malformed_member_is_named(door, changes, field):
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b"{", b'{"scanId": NaN}', b'"\xff"', b'{"a":1,"a":1}'])
 @pytest.mark.parametrize("path", ["/scans", "/check-ins", "/pair"])
-async def test_a_body_that_is_no_object_is_refused(door, raw, path):
+async def test_a_body_that_is_not_an_object_is_refused(door, raw, path):
     status, refusal = await door.call("POST", path, data=raw)
 
     assert (status, refusal["code"]) == (400, "INVALID_JSON")

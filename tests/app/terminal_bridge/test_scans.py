@@ -46,7 +46,7 @@ async def test_a_check_in_never_changes_the_status(door):
      ({"date": "2026-11-22"}, "not_yet"), ({"date": "2026-11-20"}, "too_late"),
      ({"guests": 1}, "party_full")],
 )  # fmt: skip
-async def test_staff_let_a_guest_in_with_a_reason_and_that_counts_as_passing(
+async def test_staff_can_admit_a_guest_with_a_reason_and_it_counts_as_a_check_in(
     door, changes, refused
 ):
     guest = await door.guest(**changes)
@@ -68,7 +68,7 @@ async def test_staff_let_a_guest_in_with_a_reason_and_that_counts_as_passing(
 
 
 @pytest.mark.parametrize("code", ["unknown thing", "SVC1AAAA"])
-async def test_no_reason_lets_in_whom_the_box_does_not_know(door, code):
+async def test_a_guest_unknown_to_the_box_cannot_be_admitted_with_a_reason(door, code):
     verdict = await door.scan(code, override={"reason": "je le connais"})
 
     assert (verdict["colour"], verdict["overridable"]) == ("red", False)
@@ -76,7 +76,7 @@ async def test_no_reason_lets_in_whom_the_box_does_not_know(door, code):
     assert await door.rows("SELECT admitted, reason FROM scan_log") == [(0, None)]
 
 
-async def test_the_same_scan_gets_the_same_answer_and_one_record(door):
+async def test_a_repeated_scan_gets_the_same_answer_and_is_logged_once(door):
     guest = await door.guest(guests=4)
     text = await door.pass_of(guest)
     first = await door.scan(text, scanId="one", arrivals=1)
@@ -91,7 +91,7 @@ async def test_the_same_scan_gets_the_same_answer_and_one_record(door):
     assert await door.rows("SELECT count(*) FROM scan_log") == [(2,)]
 
 
-async def test_the_same_scan_id_of_two_terminals_is_two_scans(door):
+async def test_the_same_scan_id_from_two_terminals_is_two_scans(door):
     text = await door.pass_of(await door.guest(guests=2))
     await door.scan(text, scanId="one", arrivals=1)
 
@@ -101,7 +101,7 @@ async def test_the_same_scan_id_of_two_terminals_is_two_scans(door):
     assert await door.rows("SELECT count(*) FROM scan_log") == [(2,)]
 
 
-async def test_a_guest_who_was_erased_is_no_longer_named_when_the_scan_is_repeated(door):
+async def test_a_repeated_scan_does_not_show_the_name_of_an_erased_guest(door):
     guest = await door.guest()
     text = await door.pass_of(guest)
     await door.scan(text, scanId="one")
@@ -115,7 +115,7 @@ async def test_a_guest_who_was_erased_is_no_longer_named_when_the_scan_is_repeat
     assert again["reservation"]["customerFirstName"] is again["reservation"]["notes"] is None
 
 
-async def test_a_simulated_scan_decides_and_changes_nothing(door):
+async def test_a_simulated_scan_returns_a_verdict_and_changes_nothing(door):
     guest = await door.guest(guests=4)
     text = await door.pass_of(guest)
 
@@ -128,7 +128,7 @@ async def test_a_simulated_scan_decides_and_changes_nothing(door):
     assert await door.rows(EVENTS) == [("reservation.checked_in",)]
 
 
-async def test_fifty_scans_of_one_pass_at_once_let_the_party_in_once(door):
+async def test_fifty_simultaneous_scans_of_one_pass_admit_the_party_once(door):
     guest = await door.guest(guests=4)
     text = await door.pass_of(guest)
     doors = [door, *[await door.other(f"Porte {n}") for n in range(2, 6)]]
@@ -143,7 +143,7 @@ async def test_fifty_scans_of_one_pass_at_once_let_the_party_in_once(door):
     assert await door.rows(EVENTS) == [("reservation.checked_in",)]
 
 
-async def test_a_guest_picked_from_the_list_is_checked_in(door):
+async def test_a_guest_chosen_from_the_list_can_be_checked_in(door):
     guest = await door.guest(guests=3)
 
     status, verdict = await door.call(
@@ -155,7 +155,7 @@ async def test_a_guest_picked_from_the_list_is_checked_in(door):
     assert await door.rows("SELECT kind, admitted FROM scan_log") == [("list", 2)]
 
 
-async def test_a_text_that_is_not_ours_is_kept_as_its_hash_with_the_terminals_own_time(door):
+async def test_a_foreign_text_is_logged_as_its_hash_with_the_terminals_time(door):
     await door.scan("https://secret.example/token", at="2026-11-21T18:59:30+00:00")
 
     ((kind, read_hash, verdict, late),) = await door.rows(

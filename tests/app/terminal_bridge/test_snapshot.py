@@ -1,4 +1,4 @@
-"""The signed snapshot: all that a terminal needs out of reach, and nothing it does not."""
+"""The signed snapshot contains everything that an offline terminal needs, and nothing else."""
 
 import base64
 import json
@@ -10,7 +10,7 @@ from tests.app.terminal_bridge.listening import listening
 
 
 async def take(door) -> tuple[dict, dict]:
-    """(the answer, its payload), verified with the keys of `/me`."""
+    """Return (the answer, its payload), verified with the keys of `/me`."""
     status, taken = await door.call("GET", "/snapshot")
     assert status == 200
     _, me = await door.call("GET", "/me")
@@ -31,7 +31,7 @@ async def ask(door, etag: str) -> tuple[int, str]:
         return response.status, response.headers["ETag"]
 
 
-async def test_the_snapshot_says_who_may_come_tonight_and_is_signed(door):
+async def test_the_snapshot_lists_tonights_passes_and_is_signed(door):
     guest = await door.guest(access_code="SVC-7K2M", slot="19:30", guests=3, generation=2)
     await door.scan(await door.pass_of(guest), arrivals=1)
 
@@ -69,7 +69,7 @@ async def test_the_snapshot_says_who_may_come_tonight_and_is_signed(door):
     ]
 
 
-async def test_a_terminal_that_only_scans_learns_first_names(door):
+async def test_a_terminal_with_the_scan_role_gets_only_first_names(door):
     guest = await door.guest(access_code="SVC-7K2M")
     turnstile = await door.other("Tourniquet", role="scan")
 
@@ -85,7 +85,7 @@ async def test_a_terminal_that_only_scans_learns_first_names(door):
         assert "phoneEnd" not in str(said)
 
 
-async def test_other_evenings_stay_out_and_refused_guests_are_in_it_as_such(door):
+async def test_the_snapshot_excludes_other_evenings_and_marks_refused_guests(door):
     await door.guest(date="2026-11-22")
     await door.guest(table="T2", status="cancelled")
 
@@ -94,7 +94,7 @@ async def test_other_evenings_stay_out_and_refused_guests_are_in_it_as_such(door
     assert [found["state"] for found in payload["passes"]] == ["cancelled"]
 
 
-async def test_a_terminal_that_holds_it_is_told_so_until_a_change_or_an_hour_makes_a_new_one(door):
+async def test_an_unchanged_snapshot_is_not_sent_again_within_an_hour(door):
     guest = await door.guest()
     _, first = await ask(door, '"nothing"')
     door.clock.advance(60)

@@ -1,4 +1,4 @@
-"""Scans made out of the box's reach: what happened is counted, once, and as it would have been."""
+"""Uploaded offline scans are counted once, with the result that they would have had online."""
 
 import pytest
 
@@ -10,7 +10,7 @@ CODE = "SVC-7K2M"
 WRITTEN = "SELECT result, admitted, reason FROM scan_log"
 
 
-async def test_whom_the_door_let_in_is_in_since_then_and_announced_once(door):
+async def test_an_offline_admission_counts_from_its_own_time_and_is_announced_once(door):
     guest = await door.guest(guests=3)
     text = await door.pass_of(guest)
 
@@ -25,11 +25,11 @@ async def test_whom_the_door_let_in_is_in_since_then_and_announced_once(door):
     assert await door.rows("SELECT type FROM event") == [("reservation.checked_in",)]
 
 
-async def test_both_times_are_kept_the_device_s_own_and_the_corrected_one(door):
+async def test_the_device_time_and_the_corrected_time_of_a_scan_are_both_stored(door):
     guest = await door.guest()
     scan = a_scan(code=await door.pass_of(guest), at="2026-11-21T16:50:00Z")
 
-    (result,) = await sync(door, scan, sentAt="2026-11-21T17:00:00Z")  # two hours slow
+    (result,) = await sync(door, scan, sentAt="2026-11-21T17:00:00Z")  # the clock is 2 h slow
 
     assert result["happenedAt"] == "2026-11-21T18:50:00.000Z"
     ((device_at, happened_at),) = await door.rows("SELECT device_at, happened_at FROM scan_log")
@@ -41,7 +41,7 @@ async def test_both_times_are_kept_the_device_s_own_and_the_corrected_one(door):
     [("2031-01-01T00:00:00Z", "2026-11-21T19:00:00.000Z"),
      ("1970-01-01T00:00:00Z", "2026-11-19T19:00:00.000Z")],
 )  # fmt: skip
-async def test_a_clock_that_is_far_off_moves_nothing_into_another_age(door, at, happened):
+async def test_a_scan_from_a_very_wrong_clock_gets_a_plausible_time(door, at, happened):
     guest = await door.guest()
 
     (result,) = await sync(door, a_scan(code=await door.pass_of(guest), at=at))
@@ -50,7 +50,7 @@ async def test_a_clock_that_is_far_off_moves_nothing_into_another_age(door, at, 
     assert result["conflict"] is None
 
 
-async def test_the_same_scan_again_gets_the_same_answer_and_changes_nothing(door):
+async def test_uploading_a_scan_again_gets_the_same_answer_and_changes_nothing(door):
     guest = await door.guest()
     await door.scan(await door.pass_of(guest))
     scan = a_scan(code=await door.pass_of(guest), arrivals=2)
@@ -75,7 +75,7 @@ async def test_a_scan_whose_online_answer_was_lost_is_not_counted_twice(door):
     assert (await door.now_of(guest)).arrived == 2
 
 
-async def test_scans_are_decided_in_the_order_in_which_they_happened(door):
+async def test_uploaded_scans_are_decided_in_the_order_in_which_they_happened(door):
     guest = await door.guest(guests=4)
     text = await door.pass_of(guest)
     late = a_scan(code=text, arrivals=1, at="2026-11-21T18:40:00Z", shown="party_added")
@@ -87,7 +87,7 @@ async def test_scans_are_decided_in_the_order_in_which_they_happened(door):
     assert results[0]["firstCheckIn"]["at"] == "2026-11-21T18:30:00.000Z"
 
 
-async def test_whom_the_door_did_not_let_in_stays_outside(door):
+async def test_a_guest_whom_the_door_refused_offline_stays_outside(door):
     guest, owing = await door.guest(), await door.guest(table="T2", status="pending")
     text = await door.pass_of(guest)
 
@@ -95,7 +95,7 @@ async def test_whom_the_door_did_not_let_in_stays_outside(door):
         door,
         a_scan(code=text, shown="not_yet"),
         a_scan(code=text, shown="unlisted"),
-        a_scan(code=await door.pass_of(owing), shown=None),  # nobody decided: it is decided now
+        a_scan(code=await door.pass_of(owing), shown=None),  # not decided offline
         a_scan(code=CODE, shown="unknown_code"),
         a_scan(reservationId=owing.id, shown="payment_due"),
     )
@@ -108,7 +108,7 @@ async def test_whom_the_door_did_not_let_in_stays_outside(door):
     assert await door.rows("SELECT count(*) FROM scan_log") == [(5,)]
 
 
-async def test_a_guest_from_the_list_and_one_by_a_code_or_a_first_name_are_let_in(door):
+async def test_guests_chosen_from_the_list_by_code_or_by_first_name_are_admitted(door):
     one = await door.guest()
     two = await door.guest(table="T2", access_code=CODE)
     three = await door.guest(table="T3", customer_name="Omar Alami")
@@ -122,7 +122,7 @@ async def test_a_guest_from_the_list_and_one_by_a_code_or_a_first_name_are_let_i
 
 
 @pytest.mark.parametrize("role", ["scan", "search", "override"])
-async def test_whom_a_terminal_took_somebody_for_is_who_came_in_whatever_its_role(door, role):
+async def test_a_guest_identified_by_the_terminal_is_admitted_whatever_the_role(door, role):
     there = await door.other(role=role)
     guest = await door.guest(customer_name="Benoît Martin", guests=4)
     await door.guest(customer_name="Sara Ben Ali", table="T2")
@@ -134,7 +134,7 @@ async def test_whom_a_terminal_took_somebody_for_is_who_came_in_whatever_its_rol
     assert (await door.now_of(guest)).arrived == 3
 
 
-async def test_who_was_let_in_before_the_boxs_question_which_one_arrived_is_counted(door):
+async def test_a_guest_admitted_before_an_ambiguous_answer_arrived_is_counted(door):
     guest = await door.guest(customer_name="Benoît Martin", guests=4)
     await door.guest(customer_name="Sara Ben Ali", table="T2")
     assert (await door.scan("ben", scanId="late"))["result"] == "ambiguous"
@@ -145,7 +145,7 @@ async def test_who_was_let_in_before_the_boxs_question_which_one_arrived_is_coun
     assert (await door.now_of(guest)).arrived == 4
 
 
-async def test_a_code_of_yesterday_evening_is_found_after_the_evening_is_over(door):
+async def test_an_access_code_of_yesterday_still_matches_after_the_evening_is_over(door):
     guest = await door.guest(access_code=CODE)
     door.clock.set("2026-11-22T09:00:00Z")
 
@@ -162,7 +162,7 @@ async def test_a_code_of_yesterday_evening_is_found_after_the_evening_is_over(do
      ({"guests": 4}, True, {"shown": "party_added"}, 1, "already_checked_in"),
      ({"guests": 2}, False, {"arrivals": 3}, 3, "party_full")],
 )  # fmt: skip
-async def test_whom_staff_let_in_with_a_reason_is_in_and_no_conflict(
+async def test_an_offline_override_with_a_reason_is_admitted_without_a_conflict(
     door, guests, inside, scan, admitted, overrode
 ):
     guest = await door.guest(**guests)
@@ -179,7 +179,7 @@ async def test_whom_staff_let_in_with_a_reason_is_in_and_no_conflict(
 
 
 @pytest.mark.parametrize("inside", [False, True])
-async def test_who_was_let_in_and_taken_back_apart_is_not_counted_and_written_down(door, inside):
+async def test_an_offline_admission_that_was_undone_offline_is_logged_but_not_counted(door, inside):
     guest = await door.guest(status="confirmed" if inside else "pending")
     text = await door.pass_of(guest)
     if inside:
@@ -196,7 +196,7 @@ async def test_who_was_let_in_and_taken_back_apart_is_not_counted_and_written_do
 
 
 @pytest.mark.slow
-async def test_five_hundred_scans_come_in_one_call_and_no_more(door):
+async def test_one_upload_has_at_most_five_hundred_scans(door):
     def fill(tx):
         return [
             add_reservation(tx, table=f"T{n % 6 + 1}", starts=n, ends=n + 1) for n in range(500)
@@ -226,7 +226,7 @@ async def test_five_hundred_scans_come_in_one_call_and_no_more(door):
      ([a_scan(code="x", shown="undone", reason=7)], "scans[0].reason"),
      ([a_scan(code="x", shown="undone", reason="x" * 201)], "scans[0].reason")],
 )  # fmt: skip
-async def test_a_malformed_scan_is_named_by_its_place_and_nothing_is_recorded(door, scans, field):
+async def test_an_invalid_scan_is_named_by_its_index_and_nothing_is_stored(door, scans, field):
     status, refusal = await door.call("POST", "/sync", {"scans": scans})
 
     assert (status, refusal["code"], refusal["field"]) == (400, "VALIDATION_ERROR", field)
@@ -247,7 +247,9 @@ async def test_a_body_over_half_a_mebibyte_is_refused(door):
      ("scan", {"code": "x", "override": REASON}),
      ("scan", {"reservationId": "01980000-0000-7000-8000-000000000001"})],
 )  # fmt: skip
-async def test_what_is_decided_now_needs_the_role_it_needs_before_the_box(door, role, members):
+async def test_a_scan_without_an_offline_decision_needs_the_same_role_as_an_online_one(
+    door, role, members
+):
     there = await door.other(role=role)
 
     status, refusal = await there.call("POST", "/sync", {"scans": [a_scan(shown=None, **members)]})
@@ -263,7 +265,7 @@ async def typed(door, code):
     return await door.call("POST", "/scans", {"scanId": "typed", "code": code})
 
 
-async def test_guesses_before_the_box_count_too_for_a_minute(door):
+async def test_wrong_codes_tried_offline_count_towards_the_limit_for_a_minute(door):
     await door.guest(access_code=CODE)
     for _ in range(10):
         await door.scan("2222")
@@ -276,7 +278,7 @@ async def test_guesses_before_the_box_count_too_for_a_minute(door):
     assert opened["result"] == "checked_in"
 
 
-async def test_passes_and_named_guests_are_taken_in_whatever_was_typed(door):
+async def test_passes_and_chosen_guests_are_accepted_while_typed_codes_are_blocked(door):
     one, two = await door.guest(), await door.guest(table="T2")
 
     results = await sync(
@@ -290,7 +292,9 @@ async def test_passes_and_named_guests_are_taken_in_whatever_was_typed(door):
     assert await door.rows("SELECT count(*) FROM scan_log") == [(14,)]
 
 
-async def test_whom_a_code_let_in_meanwhile_is_a_conflict_and_not_lost(door):
+async def test_an_admission_by_a_code_that_the_box_no_longer_accepts_is_a_conflict_and_not_lost(
+    door,
+):
     await door.guest(access_code=CODE)
     await sync(door, *guesses(10, shown="unknown_code"))
 

@@ -1,4 +1,4 @@
-"""Midnight, the end of the evening, early guests, and the hour that Morocco lives twice."""
+"""Midnight, the end of the evening, early guests, and the hour that Morocco repeats."""
 
 import pytest
 
@@ -23,10 +23,10 @@ from tests.conftest import set_rules
         ("2026-11-21", "21:00", "2026-11-22T03:00:00Z", "checked_in"),
         ("2026-11-21", "01:00", "2026-11-21T22:59:59Z", "not_yet"),  # a slot after midnight
         ("2026-11-21", "01:00", "2026-11-21T23:00:00Z", "checked_in"),
-        ("2026-11-21", "06:00", "2026-11-21T06:00:00Z", "checked_in"),  # its day's first minute
+        ("2026-11-21", "06:00", "2026-11-21T06:00:00Z", "checked_in"),  # the day's first minute
     ],
 )
-async def test_guests_are_let_in_from_two_hours_before_their_slot_until_six_in_the_morning(
+async def test_guests_are_admitted_from_two_hours_before_their_slot_until_six_in_the_morning(
     door, date, slot, now, result
 ):
     guest = await door.guest(date=date, slot=slot)
@@ -48,7 +48,7 @@ async def test_a_guest_scanned_in_both_repeated_hours_is_checked_in_once(door):
     assert "01:30" in second["say"]["staff"]
 
 
-async def test_the_venue_sets_how_early_guests_may_come(door):
+async def test_the_venue_can_set_how_early_guests_are_admitted(door):
     guest = await door.guest(slot="21:00")
     await set_rules(door.environment, early_minutes=0)
     door.clock.set("2026-11-21T20:59:59Z")
@@ -60,7 +60,9 @@ async def test_the_venue_sets_how_early_guests_may_come(door):
     assert [early["result"], on_time["result"]] == ["not_yet", "checked_in"]
 
 
-async def test_a_guest_who_was_moved_is_judged_by_the_box_and_not_by_the_paper(door):
+async def test_a_moved_guest_is_checked_against_the_current_reservation_and_not_the_printed_pass(
+    door,
+):
     guest = await door.guest(date="2026-11-22")
     printed = await door.pass_of(guest)
 

@@ -1,4 +1,4 @@
-"""Taking a check-in back."""
+"""Undoing a check-in."""
 
 import json
 
@@ -21,7 +21,7 @@ async def a_check_in(door, **changes):
     return guest
 
 
-async def test_within_ten_seconds_the_same_terminal_undoes_without_a_word(door):
+async def test_within_ten_seconds_the_same_terminal_can_undo_without_a_reason(door):
     guest = await a_check_in(door)
     door.clock.advance(10)
 
@@ -32,7 +32,7 @@ async def test_within_ten_seconds_the_same_terminal_undoes_without_a_word(door):
     assert (await door.now_of(guest)).checked_in_at is None
 
 
-async def test_later_a_reason_is_needed_and_is_logged(door):
+async def test_after_ten_seconds_an_undo_needs_a_reason_that_is_logged(door):
     guest = await a_check_in(door)
     door.clock.advance(10.001)
     status, refusal = await undo(door)
@@ -47,7 +47,7 @@ async def test_later_a_reason_is_needed_and_is_logged(door):
     assert log == [("pass", 2, None, None), ("undo", -2, "mauvaise personne", 1)]
 
 
-async def test_another_terminal_needs_a_reason_from_the_first_second(door):
+async def test_another_terminal_always_needs_a_reason_to_undo(door):
     guest = await a_check_in(door)
     there = await door.other()
 
@@ -56,7 +56,7 @@ async def test_another_terminal_needs_a_reason_from_the_first_second(door):
     assert (await door.now_of(guest)).arrived == 0
 
 
-async def test_a_second_undo_gets_the_answer_of_the_first_and_so_does_the_undone_scan(door):
+async def test_a_second_undo_and_a_repeat_of_the_undone_scan_get_the_first_answer(door):
     guest = await door.guest()
     text = await door.pass_of(guest)
     scanned = await door.scan(text, scanId="one")
@@ -72,7 +72,7 @@ async def test_a_second_undo_gets_the_answer_of_the_first_and_so_does_the_undone
     assert (await door.now_of(guest)).arrived == 0
 
 
-async def test_the_arrival_stands_while_anybody_of_the_party_is_in(door):
+async def test_the_arrival_time_is_kept_while_any_guest_of_the_party_is_checked_in(door):
     guest = await door.guest(guests=4)
     text = await door.pass_of(guest)
     await door.scan(text, scanId="one", arrivals=1)
@@ -91,7 +91,7 @@ async def test_the_arrival_stands_while_anybody_of_the_party_is_in(door):
     assert (await door.now_of(guest)).checked_in_at is None
 
 
-async def test_only_endpoints_that_opted_in_hear_of_a_reversal_and_all_of_the_second_arrival(door):
+async def test_check_ins_after_an_undo_are_announced_to_all_but_the_undo_only_to_subscribers(door):
     await an_endpoint(door, "https://six.example", "reservation.checked_in")
     await an_endpoint(
         door, "https://seven.example", "reservation.checked_in", "reservation.checkin_reverted"
@@ -117,7 +117,9 @@ async def test_only_endpoints_that_opted_in_hear_of_a_reversal_and_all_of_the_se
     ("scan_id", "status", "code"),
     [("one", 409, "WRONG_STATE"), ("two", 404, "NOT_FOUND"), ("ONE", 404, "NOT_FOUND")],
 )
-async def test_a_scan_that_let_nobody_in_or_never_was_cannot_be_undone(door, scan_id, status, code):
+async def test_a_scan_that_is_unknown_or_admitted_nobody_cannot_be_undone(
+    door, scan_id, status, code
+):
     await door.scan("unknown thing", scanId="one")
 
     answered, refusal = await undo(door, scan_id)
@@ -135,7 +137,7 @@ async def an_endpoint(door, url: str, *events: str) -> None:
 
 @pytest.fixture
 async def guest(door):
-    """Two people who owe a payment; the box refused scan `late`, the phone let them in."""
+    """Two guests who owe a payment. The box refused scan `late`, but the phone admitted them."""
     guest = await door.guest(status="pending")
     text = await door.pass_of(guest)
     assert (await door.scan(text, scanId="late"))["result"] == "payment_due"
@@ -144,7 +146,7 @@ async def guest(door):
     return guest
 
 
-async def test_what_another_terminal_counted_under_that_id_stays(door, guest):
+async def test_a_terminal_cannot_undo_an_equally_named_scan_of_another_terminal(door, guest):
     there = await door.other()
     other = await door.guest(table="T2", status="pending")
     await there.scan(await door.pass_of(other), scanId="alone")
@@ -156,7 +158,7 @@ async def test_what_another_terminal_counted_under_that_id_stays(door, guest):
     assert (await door.now_of(other)).arrived == 2
 
 
-async def test_an_admission_that_was_taken_back_lends_no_time_to_another_door(door):
+async def test_an_undone_admission_is_not_shown_as_the_first_check_in(door):
     there = await door.other()
     guest = await door.guest(guests=4)
     text = await door.pass_of(guest)
@@ -178,7 +180,7 @@ async def undo_by_hand(door, guest, **body):
     return await door.call("POST", f"/check-ins/{guest.id}/undo", body)
 
 
-async def test_from_the_list_the_latest_check_in_of_a_party_is_taken_back_with_a_reason(door):
+async def test_a_partys_latest_check_in_can_be_undone_from_the_list_with_a_reason(door):
     guest = await door.guest(guests=4)
     assert (await undo_by_hand(door, guest, reason="Erreur"))[1]["code"] == "WRONG_STATE"
     for scan_id, arrivals in (("one", 3), ("two", 1)):

@@ -13,7 +13,7 @@ PEOPLE = {"scanId": "walk-1", "arrivals": 3}
 LATE = '{"lateArrivalMinutes": 15}'
 
 
-async def test_a_party_is_booked_and_let_in_at_once_and_its_scan_counts_once(door):
+async def test_a_walk_in_is_booked_and_checked_in_once_per_scan(door):
     body = PEOPLE | {"tableId": table_id("T2")}
 
     answers = await asyncio.gather(*(door.call("POST", "/walk-ins", body) for _ in range(3)))
@@ -26,7 +26,7 @@ async def test_a_party_is_booked_and_let_in_at_once_and_its_scan_counts_once(doo
     ]  # fmt: skip
 
 
-async def test_the_free_tables_come_best_first_and_a_taken_one_is_refused(door):
+async def test_free_tables_are_listed_best_first_and_an_occupied_one_is_refused(door):
     await door.guest(table="T1", slot="19:30")
 
     status, found = await door.call("GET", "/tables?guests=3")
@@ -41,13 +41,13 @@ async def test_the_free_tables_come_best_first_and_a_taken_one_is_refused(door):
 
 
 @pytest.mark.parametrize("guests", ["", "0", "many", "1000"])
-async def test_a_number_that_is_none_is_refused(door, guests):
+async def test_an_invalid_number_of_walk_in_guests_is_refused(door, guests):
     status, refusal = await door.call("GET", f"/tables?guests={guests}")
 
     assert (status, refusal["field"]) == (400, "guests")
 
 
-async def test_people_without_a_table_are_counted_in_and_out_and_that_is_undone(door):
+async def test_walk_ins_without_a_table_are_counted_in_and_out_and_can_be_undone(door):
     _, verdict = await door.call("POST", "/walk-ins", PEOPLE)
     assert (verdict["result"], verdict["colour"], verdict["admitted"]) == ("walk_in", "green", 3)
     leaving = {"scanId": "walk-2", "arrivals": 1, "leaving": True, "tableId": table_id("T1")}
@@ -63,7 +63,7 @@ async def test_people_without_a_table_are_counted_in_and_out_and_that_is_undone(
     assert (evening["totals"]["withoutTable"], evening["totals"]["inside"]["people"]) == (-1, 0)
 
 
-async def test_walk_ins_that_a_door_let_in_alone_are_counted_once_without_a_table(door):
+async def test_walk_ins_admitted_offline_are_counted_once_without_a_table(door):
     scan = a_scan(walkIn=True, arrivals=4, shown="walk_in")
 
     for _ in range(2):
@@ -76,7 +76,7 @@ async def test_walk_ins_that_a_door_let_in_alone_are_counted_once_without_a_tabl
 
 
 @pytest.mark.parametrize("role", ["scan", "search"])
-async def test_only_who_may_override_seats_and_reports(door, role):
+async def test_only_the_override_role_can_seat_walk_ins_and_report_no_shows(door, role):
     guest = await door.guest()
     other = await door.other(role=role)
 
@@ -92,7 +92,7 @@ async def test_only_who_may_override_seats_and_reports(door, role):
         assert (status, refusal["code"]) == (403, "SCOPE_MISSING")
 
 
-async def test_a_party_is_late_from_its_time_and_the_venues_minutes_on_and_may_be_a_no_show(door):
+async def test_a_party_becomes_late_after_the_venues_minutes_and_can_be_marked_as_no_show(door):
     await set_rules(door.environment, policies=LATE)
     guest = await door.guest(slot="19:30")
     _, evening = await door.call("GET", "/evening")
@@ -108,7 +108,7 @@ async def test_a_party_is_late_from_its_time_and_the_venues_minutes_on_and_may_b
     assert (await door.now_of(guest)).status == "confirmed"
 
 
-async def test_without_a_rule_or_once_somebody_has_come_nobody_is_late(door):
+async def test_nobody_is_late_without_a_rule_or_after_a_guest_of_the_party_arrived(door):
     guest = await door.guest(slot="19:30")
     _, evening = await door.call("GET", "/evening")
     assert evening["items"][0]["lateFrom"] is None

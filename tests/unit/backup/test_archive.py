@@ -1,4 +1,4 @@
-"""A backup is read whole, and a damaged, foreign or hostile one is refused."""
+"""A complete backup is read. A damaged, foreign or malicious one is refused."""
 
 import errno
 import io
@@ -24,7 +24,7 @@ NEEDED = {"live.db": b"live", "test.db": b"test", "secrets/master.key": b"key"}
 
 
 def a_backup(path, files, key=KEY, manifest=MANIFEST, kind=tarfile.REGTYPE):
-    """Write a backup as somebody could who has the key."""
+    """Write a backup with any content, as somebody with the key could."""
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w") as tar:
         for name, content in {"manifest.json": msgspec.json.encode(manifest), **files}.items():
@@ -41,7 +41,7 @@ def read(path, folder=None):
         return read_archive(file, KEY, folder, lambda *_: None, newest_schema())
 
 
-def test_what_tar_and_age_write_is_read(tmp_path):
+def test_an_archive_written_by_tar_and_age_can_be_restored(tmp_path):
     path, folder = a_backup(tmp_path / "a", NEEDED | {"tls/a/b": b"x"}), tmp_path / "folder"
     folder.mkdir()
 
@@ -59,7 +59,7 @@ def test_what_tar_and_age_write_is_read(tmp_path):
     ids=str,
 )  # fmt: skip
 @pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.GNUTYPE_SPARSE])
-def test_a_file_that_a_backup_must_not_have_is_refused(tmp_path, files, kind):
+def test_an_archive_with_an_unexpected_file_is_refused(tmp_path, files, kind):
     folder = tmp_path / "folder"
     folder.mkdir()
 
@@ -78,7 +78,7 @@ def test_a_backup_without_a_database_or_its_key_is_refused(tmp_path, name):
 
 
 @pytest.mark.parametrize("size", [8**11 - 1, 1 << 62])
-def test_a_file_that_claims_more_than_there_is_takes_no_memory_for_it(tmp_path, size):
+def test_a_file_that_claims_a_false_size_does_not_use_that_much_memory(tmp_path, size):
     path = tmp_path / "a"
     member = tarfile.TarInfo("manifest.json")
     member.size = size
@@ -89,7 +89,7 @@ def test_a_file_that_claims_more_than_there_is_takes_no_memory_for_it(tmp_path, 
         read(path)
 
 
-def test_another_key_and_a_newer_schema_are_told(tmp_path):
+def test_a_wrong_recovery_key_and_a_newer_schema_are_refused_with_the_reason(tmp_path):
     other = RecoveryKey(str(pyrage.x25519.Identity.generate()))
     newer = msgspec.structs.replace(MANIFEST, schema=newest_schema() + 1)
 
@@ -102,7 +102,7 @@ def test_another_key_and_a_newer_schema_are_told(tmp_path):
 @pytest.mark.parametrize(
     "changes", [{"venue": 5}, {"schema": "1"}, {"made_at": "yesterday"}, {"rows": [1]}], ids=str
 )
-def test_a_manifest_with_impossible_members_is_damaged(tmp_path, changes):
+def test_a_manifest_with_impossible_values_is_reported_as_damaged(tmp_path, changes):
     raw = msgspec.to_builtins(MANIFEST) | changes
 
     with pytest.raises(OperatorError, match="damaged"):
@@ -111,7 +111,7 @@ def test_a_manifest_with_impossible_members_is_damaged(tmp_path, changes):
 
 @pytest.fixture
 def two(tmp_path):
-    """A box, and its two backups."""
+    """Return a box and its two backups."""
     made = a_box_with_guests(tmp_path)
     paths = []
     for _ in range(2):
@@ -139,7 +139,7 @@ def test_if_the_latest_backup_cannot_be_read_the_one_before_it_is_restored(two, 
     assert restore(made) == older
 
 
-def test_a_disk_without_room_for_the_restored_files_is_no_fault_of_the_backup(two, monkeypatch):
+def test_a_full_disk_during_a_restore_is_not_reported_as_a_damaged_backup(two, monkeypatch):
     made, *_ = two
     live = (made.root / "live.db").read_bytes()
 
@@ -154,7 +154,7 @@ def test_a_disk_without_room_for_the_restored_files_is_no_fault_of_the_backup(tw
     assert (made.root / "live.db").read_bytes() == live
 
 
-def test_a_damaged_sandbox_alone_is_replaced_alone(two):
+def test_a_restore_replaces_only_the_test_database_if_only_that_is_damaged(two):
     made, *_ = two
     live, sandbox = made.directory.database("live"), made.directory.database("test")
     with session(live, made.clock, Tokens(), a_maker(made).zones) as tx:

@@ -1,4 +1,4 @@
-"""Which backup is the latest, and which ones are kept, by their names alone."""
+"""The order of backups, and which ones are kept, according to their names alone."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -31,7 +31,7 @@ def named(number, ago, venue="v-1", slug="riad"):
 
 
 def every(minutes, count):
-    """Return the names of backups made at that interval, latest first."""
+    """Return the names of backups made at this interval, latest first."""
     return [named(count - index, timedelta(minutes=minutes * index)) for index in range(count)]
 
 
@@ -40,7 +40,7 @@ def kept_of(names):
     return [name for name in names if name not in old]
 
 
-def test_a_hundred_nights_leave_14_days_and_8_weeks():
+def test_after_a_hundred_nights_14_daily_and_8_weekly_backups_are_left():
     nights = every(24 * 60, 100)
 
     kept = kept_of(nights)
@@ -51,7 +51,7 @@ def test_a_hundred_nights_leave_14_days_and_8_weeks():
     assert len(kept) <= 24 + 8
 
 
-def test_of_each_hour_and_of_each_day_the_last_backup_stays():
+def test_the_last_backup_of_each_hour_and_of_each_day_is_kept():
     minutes = every(5, 10 * 24 * 12)
 
     kept = [datetime.fromisoformat(parse_name(name).made) for name in kept_of(minutes)]
@@ -63,12 +63,12 @@ def test_of_each_hour_and_of_each_day_the_last_backup_stays():
     assert len(kept) < 45
 
 
-def test_a_box_that_was_off_for_a_year_keeps_what_it_had():
+def test_a_box_that_was_off_for_a_year_keeps_its_old_backups():
     assert len(kept_of([named(9, timedelta()), *every(24 * 60 * 400, 5)[1:]])) == 5
 
 
 @pytest.mark.parametrize("days", [365, -365])
-def test_the_backup_just_made_is_kept_whatever_its_time_and_number_say(days):
+def test_the_newest_backup_is_kept_even_if_its_name_has_an_old_time_or_number(days):
     made = named(1, timedelta(days=days))
     names = [made, *every(24 * 60, 57)]
 
@@ -85,7 +85,7 @@ def test_backups_of_other_venues_and_other_files_are_never_deleted():
     assert not {*other, "photo.jpg", "riad-1.tar.age"} & set(old)
 
 
-def test_a_new_slug_does_not_make_another_venue():
+def test_changing_the_slug_does_not_orphan_the_earlier_backups():
     nights = every(24 * 60, 50)
     renamed = named(51, timedelta(days=-1), slug="dar")
 
@@ -98,7 +98,7 @@ def test_a_new_slug_does_not_make_another_venue():
     ["", "riad.tar.age", "../riad-000001-2026-11-21T040000Z-abcdef.tar.age",
      "riad-000001-2026-13-21T040000Z-abcdef.tar.age", "riad-000001-2026-11-21T040000Z-abcdef.tar"],
 )  # fmt: skip
-def test_other_names_are_no_backups(name):
+def test_files_with_other_names_are_not_listed_as_backups(name):
     assert parse_name(name) is None
 
 
@@ -107,7 +107,7 @@ def made(tmp_path):
     return a_box_with_guests(tmp_path, 5)
 
 
-def test_a_backup_made_while_the_clock_was_ahead_is_not_the_latest_for_ever(made):
+def test_a_backup_made_while_the_clock_was_ahead_does_not_stay_the_latest_for_ever(made):
     made.clock.advance(365 * DAY)
     ahead, _ = a_maker(made).make()
     made.clock.advance(-365 * DAY)
@@ -120,7 +120,7 @@ def test_a_backup_made_while_the_clock_was_ahead_is_not_the_latest_for_ever(made
     assert list_backups(right.parent) == [right, ahead]
 
 
-def test_the_numbers_go_on_without_the_record_and_without_the_folder(made):
+def test_backup_numbers_continue_even_if_the_record_and_the_folder_are_lost(made):
     numbers = []
     for loss in ("nothing", "record", "folder"):
         if loss == "record":
@@ -132,7 +132,7 @@ def test_the_numbers_go_on_without_the_record_and_without_the_folder(made):
     assert numbers == [1, 2, 3]
 
 
-def test_a_restored_box_counts_on_from_more_than_its_old_box_made_after_that_backup(made, tmp_path):
+def test_a_restored_box_never_reuses_a_backup_number_of_the_old_box(made, tmp_path):
     first, _ = a_maker(made).make()
     later, _ = a_maker(made).make()
     restored = BoxDirectory(DataDirectory(tmp_path / "restored"), made.clock)
@@ -145,7 +145,7 @@ def test_a_restored_box_counts_on_from_more_than_its_old_box_made_after_that_bac
     assert sort_names([later.name, path.name])[0].name == path.name
 
 
-def test_an_unplugged_volume_is_no_folder_to_make(made, tmp_path):
+def test_the_backup_folder_of_an_unplugged_volume_is_not_created(made, tmp_path):
     a_maker(made).make()
     settings = with_settings(backup={"directory": str(tmp_path / "usb")})
 

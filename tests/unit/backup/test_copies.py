@@ -1,4 +1,4 @@
-"""Copies at a target: the latest backup, thinned, restored on trial, and fetched again."""
+"""Copies at a target: copying the latest backup, deleting old ones, trial restores, fetching."""
 
 from types import SimpleNamespace
 
@@ -37,14 +37,14 @@ def a_copier(made, target=TARGET):
                   maker.zones)  # fmt: skip
 
 
-def test_nothing_is_due_without_a_target_or_before_the_first_backup(made, shelf):
+def test_no_copy_is_due_without_a_target_or_before_the_first_backup(made, shelf):
     assert a_copier(made).next_due() is None
     a_maker(made).make()
     assert a_copier(made, "").next_due() is None
     assert a_copier(made).next_due() == 0
 
 
-def test_the_latest_backup_is_copied_once_and_restored_on_trial(made, shelf):
+def test_the_latest_backup_is_copied_once_and_then_restored_on_trial(made, shelf):
     path, _ = a_maker(made).make()
     copier = a_copier(made)
 
@@ -58,7 +58,7 @@ def test_the_latest_backup_is_copied_once_and_restored_on_trial(made, shelf):
     assert list(made.directory.tmp.iterdir()) == []
 
 
-def test_a_week_later_a_copy_is_restored_on_trial_again(made, shelf):
+def test_one_copy_a_week_is_restored_on_trial(made, shelf):
     a_maker(made).make()
     copier = a_copier(made)
     copier.run()
@@ -71,7 +71,7 @@ def test_a_week_later_a_copy_is_restored_on_trial_again(made, shelf):
     assert record.proven_at == made.clock.now()
 
 
-def test_another_target_begins_from_nothing(made, shelf):
+def test_copying_to_a_new_target_starts_from_the_beginning(made, shelf):
     a_maker(made).make()
     a_copier(made).run()
 
@@ -103,7 +103,7 @@ def test_a_copy_that_the_target_damaged_is_noticed(made, shelf):
     assert record.trouble
 
 
-def test_what_fails_is_remembered_since_its_beginning_until_it_works(made, shelf):
+def test_a_failure_is_recorded_with_its_start_until_a_copy_succeeds(made, shelf):
     a_maker(made).make()
     copier, began = a_copier(made), made.clock.now()
     for trouble in ("no route", "refused"):
@@ -120,7 +120,7 @@ def test_what_fails_is_remembered_since_its_beginning_until_it_works(made, shelf
     assert read_copy_record(made.root).failing_since is None
 
 
-def test_copies_are_thinned_as_in_the_box_and_those_of_others_stay(made, shelf):
+def test_old_copies_are_deleted_like_local_backups_and_those_of_other_boxes_are_kept(made, shelf):
     maker, copier = a_maker(made), a_copier(made)
     others = {"photo.jpg": b"a photo", "bar-000001-2020-01-01T000000Z-abcdef.tar.age": b"other"}
     shelf.files |= others
@@ -135,7 +135,7 @@ def test_copies_are_thinned_as_in_the_box_and_those_of_others_stay(made, shelf):
     assert shelf.files.keys() == here | others.keys()
 
 
-def test_an_empty_folder_in_the_box_deletes_nothing_at_the_target(made, shelf):
+def test_an_empty_backup_folder_does_not_delete_the_copies_at_the_target(made, shelf):
     maker, copier = a_maker(made), a_copier(made)
     for _ in range(3):
         path, _ = maker.make()
@@ -150,7 +150,7 @@ def test_an_empty_folder_in_the_box_deletes_nothing_at_the_target(made, shelf):
     assert len(shelf.files) == 4
 
 
-def test_without_room_for_a_trial_the_copy_is_made_all_the_same(made, shelf, monkeypatch):
+def test_a_copy_is_made_even_without_disk_space_for_the_trial_restore(made, shelf, monkeypatch):
     path, _ = a_maker(made).make()
     monkeypatch.setattr("shutil.disk_usage", lambda _path: SimpleNamespace(free=16 << 20))
 
@@ -167,7 +167,7 @@ def fetch(made, source, folder):
     return fetch_latest(source, with_settings().backup, made.directory, folder, lambda *_: None)
 
 
-def test_a_new_machine_is_made_from_the_latest_copy_or_a_named_one(made, shelf, tmp_path):
+def test_a_new_machine_can_be_restored_from_the_latest_copy_or_a_named_one(made, shelf, tmp_path):
     first, _ = a_maker(made).make()
     a_copier(made).run()
     latest, manifest = a_maker(made).make()
@@ -190,7 +190,7 @@ RIAD, BAR = (f"{slug}-000001-2026-11-21T040012Z-{slug}.tar.age" for slug in ("ab
 
 @pytest.mark.parametrize("wanted", ["", f"/{RIAD.replace('000001', '000002')}", "/x.tar.age"])
 @pytest.mark.parametrize("files", [[], [RIAD, BAR], ["x.tar.age", "../x.tar.age"]])
-def test_a_fetch_that_finds_no_backup_or_those_of_two_venues_is_refused(
+def test_fetching_is_refused_if_the_target_has_no_backup_or_those_of_two_venues(
     made, shelf, tmp_path, files, wanted
 ):
     shelf.files = dict.fromkeys(files, b"")

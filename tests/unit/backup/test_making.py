@@ -1,4 +1,4 @@
-"""Making a backup: two at once, a box of years, and what the disk refuses."""
+"""Making a backup: two at once, a large box, and errors of the disk."""
 
 import errno
 import threading
@@ -31,7 +31,7 @@ def shelf_of(made):
     return made.root / "backups"
 
 
-def test_two_that_begin_in_one_process_are_both_made_and_leave_nothing_over(made, monkeypatch):
+def test_two_simultaneous_backups_are_both_made_one_after_the_other(made, monkeypatch):
     monkeypatch.setattr("appliance.backup.catalogue.rotate", lambda *_: [])
     stages, together = {"one": [], "two": []}, threading.Barrier(2)
 
@@ -52,7 +52,7 @@ def test_two_that_begin_in_one_process_are_both_made_and_leave_nothing_over(made
     assert one[-1] < two[1], "the second begins its work when the first has ended"
 
 
-def test_a_backup_to_a_folder_where_no_stick_is_mounted_says_so(made, tmp_path, capsys):
+def test_a_backup_to_an_unmounted_volume_is_refused_with_the_reason(made, tmp_path, capsys):
     (tmp_path / "usb").mkdir()
 
     assert main(["backup", "--to", str(tmp_path / "usb"), "--data", str(made.root)], {}) == 0
@@ -60,7 +60,7 @@ def test_a_backup_to_a_folder_where_no_stick_is_mounted_says_so(made, tmp_path, 
     assert f"{tmp_path / 'usb'} is on the same drive as the box" in capsys.readouterr().err
 
 
-def test_it_has_its_name_only_when_it_is_proven(made, monkeypatch):
+def test_a_backup_gets_its_final_name_only_after_it_is_verified(made, monkeypatch):
     monkeypatch.setattr("appliance.backup.catalogue.rotate", lambda *_: [])
     seen = {}
 
@@ -73,7 +73,7 @@ def test_it_has_its_name_only_when_it_is_proven(made, monkeypatch):
     assert list(shelf_of(made).iterdir()) == [path]
 
 
-def test_who_waits_too_long_says_why_and_one_to_another_folder_is_made_meanwhile(made, tmp_path):
+def test_a_backup_that_waits_too_long_for_another_fails_with_the_reason(made, tmp_path):
     (tmp_path / "usb").mkdir()
 
     with exclusive(shelf_of(made), 1.0, "this"):
@@ -87,7 +87,7 @@ def test_who_waits_too_long_says_why_and_one_to_another_folder_is_made_meanwhile
     assert read_record(made.root).trouble == ""
 
 
-def test_all_who_ask_first_for_the_recovery_key_get_the_same(tmp_path):
+def test_simultaneous_first_requests_for_the_recovery_key_get_the_same_key(tmp_path):
     directory = DataDirectory(tmp_path / "box")
     directory.make_folders()
 
@@ -101,7 +101,7 @@ def test_all_who_ask_first_for_the_recovery_key_get_the_same(tmp_path):
     assert len(keys) == 1
 
 
-def test_a_lost_recovery_key_makes_no_backup_that_the_printed_kit_cannot_open(made, capsys):
+def test_a_box_that_lost_its_recovery_key_makes_no_backup_with_a_new_one(made, capsys):
     a_maker(made).make()
     recovery_key_file(made.directory).unlink()
 
@@ -121,7 +121,7 @@ SELECT :at + i, 'console', 'grown', json_object('note', hex(randomblob(400))) FR
 
 
 @pytest.mark.slow
-def test_a_box_larger_than_any_cache_is_sealed_proven_and_restored(made, tmp_path):
+def test_a_database_larger_than_the_cache_is_backed_up_and_restored(made, tmp_path):
     live = made.root / "live.db"
     connection = open_connection(live)
     connection.execute(GROW, {"at": made.clock.now()})
@@ -148,7 +148,7 @@ def test_a_box_larger_than_any_cache_is_sealed_proven_and_restored(made, tmp_pat
         (apsw.FullError("database or disk is full"), "the disk is full"),
     ],
 )
-def test_what_sqlite_refuses_is_said_and_remembered(made, monkeypatch, error, said):
+def test_an_sqlite_error_during_a_backup_is_reported_and_recorded(made, monkeypatch, error, said):
     def fail(_path):
         raise error
 
@@ -164,7 +164,7 @@ def test_what_sqlite_refuses_is_said_and_remembered(made, monkeypatch, error, sa
 
 
 @pytest.mark.parametrize("name", ["secrets/known_hosts", "backups/.riad.part"])
-def test_a_file_of_the_box_without_access_is_named(made, monkeypatch, name):
+def test_an_unreadable_file_of_the_box_is_named_in_the_error(made, monkeypatch, name):
     file = made.root / name
     file.parent.mkdir(exist_ok=True)
     if file.parent.name == "secrets":
@@ -184,7 +184,9 @@ def test_a_file_of_the_box_without_access_is_named(made, monkeypatch, name):
 
 
 @pytest.mark.parametrize(("spare", "begun"), [(15, []), (17, ["live.db"])])
-def test_without_room_beside_the_bookings_nothing_is_copied(made, monkeypatch, spare, begun):
+def test_a_backup_that_would_use_the_disk_space_for_bookings_is_refused(
+    made, monkeypatch, spare, begun
+):
     copies = []
 
     def copy(path, _copy):
@@ -208,7 +210,7 @@ def frequent(made):
     return a_maker(made).make(is_frequent=True)
 
 
-def test_a_frequent_backup_is_restored_as_any_other(made, tmp_path):
+def test_a_frequent_backup_can_be_restored_like_a_nightly_one(made, tmp_path):
     path, manifest = frequent(made)
     other = DataDirectory(tmp_path / "other")
 
@@ -221,7 +223,7 @@ def test_a_frequent_backup_is_restored_as_any_other(made, tmp_path):
 
 
 @pytest.mark.parametrize("place", [200, 5000, -1])
-def test_a_frequent_backup_that_the_disk_changed_does_not_count(made, monkeypatch, place):
+def test_a_frequent_backup_that_the_disk_corrupted_is_discarded(made, monkeypatch, place):
     def changed(path):
         content = bytearray(path.read_bytes())
         content[place] ^= 1
@@ -237,7 +239,7 @@ def test_a_frequent_backup_that_the_disk_changed_does_not_count(made, monkeypatc
     assert read_record(made.root).latest is None
 
 
-def test_a_frequent_backup_of_a_database_without_its_rows_does_not_count(made, monkeypatch):
+def test_a_frequent_backup_with_missing_rows_is_discarded(made, monkeypatch):
     monkeypatch.setattr("appliance.backup.restore.count_rows", lambda _: {})
 
     with pytest.raises(OperatorError):

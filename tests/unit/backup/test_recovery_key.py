@@ -1,4 +1,4 @@
-"""The recovery key: printed, typed again with the usual mistakes, and never a wrong one taken."""
+"""The recovery key is printed and typed. Usual mistakes are corrected or detected."""
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,7 @@ KEY = RecoveryKey(str(x25519.Identity.generate()))
 LETTERS = KEY.text.removeprefix("AGE-SECRET-KEY-1")
 
 
-def test_what_is_printed_is_read_again():
+def test_the_printed_recovery_key_is_accepted_when_typed():
     typed = "\n".join(KEY.rows)
 
     assert parse_recovery_key(KEY.text) == KEY
@@ -22,7 +22,7 @@ def test_what_is_printed_is_read_again():
 
 
 @given(st.integers(0, 57), st.sampled_from("23456789ACDEFGHJ"))
-def test_a_wrong_letter_is_found(place, letter):
+def test_a_mistyped_letter_in_the_recovery_key_is_detected(place, letter):
     wrong = LETTERS[:place] + letter + LETTERS[place + 1 :]
 
     if wrong != LETTERS:
@@ -31,12 +31,12 @@ def test_a_wrong_letter_is_found(place, letter):
 
 
 @pytest.mark.parametrize("text", ["", "ABCD", "A" * 57, "A" * 59, "AGE-SECRET-KEY-1"])
-def test_a_text_of_another_length_is_refused(text):
+def test_a_recovery_key_of_the_wrong_length_is_refused(text):
     with pytest.raises(OperatorError, match="58 letters and digits"):
         parse_recovery_key(text)
 
 
-def test_the_kit_shows_the_key_as_text_and_as_a_code_in_every_language():
+def test_the_kit_shows_the_key_as_text_and_as_a_qr_code_in_every_language():
     target = "sftp://box@nas.example/backups"
     page = kit_html(KEY, "Riad <Atlas>", target)
 
@@ -48,5 +48,5 @@ def test_the_kit_shows_the_key_as_text_and_as_a_code_in_every_language():
     assert "service install" in page
 
 
-def test_the_key_is_not_in_what_a_log_may_show():
+def test_the_recovery_key_does_not_appear_in_its_repr():
     assert repr(KEY) == "RecoveryKey()"

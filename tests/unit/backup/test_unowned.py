@@ -1,4 +1,4 @@
-"""A machine that is to take over: what it has already, and what of a backup is put there."""
+"""Restoring onto a new machine: what may be replaced there, and what a backup leaves there."""
 
 import pytest
 from pyrage import x25519
@@ -17,7 +17,7 @@ from web.main import main
 
 @pytest.fixture
 def backup(tmp_path):
-    """A backup of Riad Atlas, whose settings are not those of a new box."""
+    """A backup of Riad Atlas, whose settings differ from those of a new box."""
     made = a_box_with_guests(tmp_path / "old", guests=3)
     made.directory.settings_file.write_text("[server]\nport = 8099\n")
     path, _ = a_maker(made).make()
@@ -26,7 +26,7 @@ def backup(tmp_path):
 
 @pytest.fixture
 def new(tmp_path):
-    """A box as the first `serve` leaves it."""
+    """The directory of a box after its first `serve`."""
     directory = DataDirectory(tmp_path / "new")
     found_unfurnished_box(directory, Console(SystemClock(), Tokens(), {}))
     write_into(directory, offer_setup)
@@ -44,9 +44,7 @@ def restore(path, directory):
     return main(["restore", str(path), "--data", str(directory.root), "--key", KEY_TEXT], {})
 
 
-def test_a_box_that_nobody_set_up_makes_way_for_a_backup_and_nothing_of_it_is_mixed_in(
-    backup, new, capsys
-):
+def test_restoring_onto_a_box_that_was_never_set_up_replaces_it_completely(backup, new, capsys):
     master_key = new.master_key()
 
     assert restore(backup, new) == 0, capsys.readouterr().err
@@ -60,7 +58,7 @@ def test_a_box_that_nobody_set_up_makes_way_for_a_backup_and_nothing_of_it_is_mi
     assert aside.stat().st_mode & 0o077 == 0
 
 
-def test_a_bad_backup_leaves_the_new_box_as_it_is(backup, new, capsys):
+def test_an_unusable_backup_leaves_the_new_box_unchanged(backup, new, capsys):
     backup.write_bytes(backup.read_bytes()[:-100])
     master_key = new.master_key()
 
@@ -73,7 +71,7 @@ def test_a_bad_backup_leaves_the_new_box_as_it_is(backup, new, capsys):
 
 
 @pytest.mark.parametrize("spoil", ["begun by init", "unreadable"])
-def test_what_may_be_somebodys_box_is_refused_as_ever(backup, tmp_path, spoil, capsys):
+def test_a_box_that_may_have_an_owner_is_never_overwritten(backup, tmp_path, spoil, capsys):
     held = a_box_with_guests(tmp_path / "held", guests=1).directory
     if spoil == "unreadable":
         held.database("live").write_bytes(b"not a database" * 1000)
@@ -86,7 +84,7 @@ def test_what_may_be_somebodys_box_is_refused_as_ever(backup, tmp_path, spoil, c
 
 
 @pytest.mark.parametrize("left", ["live.db-wal", "secrets/master.key"])
-def test_a_backup_is_not_mixed_with_what_is_left_of_another_box(backup, tmp_path, left):
+def test_a_backup_is_not_restored_into_the_remains_of_another_box(backup, tmp_path, left):
     other = DataDirectory(tmp_path / "other")
     (other.root / left).parent.mkdir(parents=True)
     (other.root / left).write_bytes(b"stale")
@@ -96,7 +94,7 @@ def test_a_backup_is_not_mixed_with_what_is_left_of_another_box(backup, tmp_path
     assert (other.root / left).read_bytes() == b"stale"
 
 
-def test_a_backup_is_verified_with_its_key_and_no_other(backup, tmp_path):
+def test_a_backup_is_verified_only_with_its_own_key(backup, tmp_path):
     verify = ["backup", "verify", str(backup), "--data", str(tmp_path / "nowhere"), "--key"]
 
     assert main([*verify, KEY_TEXT], {}) == 0

@@ -1,9 +1,9 @@
-"""Small commands: version, clock, doctor, the page of the recovery kit."""
+"""Short commands: version, clock, doctor, the file of the recovery kit."""
 
 import json
 
 
-def test_version_tells_what_runs_here(program):
+def test_the_version_command_prints_the_running_version(program):
     assert program("version") == 0
 
     kinds = [line.split()[0] for line in program.out.splitlines()]
@@ -13,7 +13,7 @@ def test_version_tells_what_runs_here(program):
     assert program.out.splitlines() == [first]
 
 
-def test_json_is_what_the_readme_says(box):
+def test_the_json_output_has_the_documented_form(box):
     box("doctor", "--json")
 
     told = json.loads(box.out)
@@ -25,21 +25,21 @@ def test_json_is_what_the_readme_says(box):
     assert set(off["remedy"]) == {"fr", "en", "ar"}
 
 
-def test_it_exits_with_1_when_something_fails(box):
+def test_doctor_exits_with_1_if_a_check_fails(box):
     (box.data / "settings.toml").chmod(0o644)
 
     assert box("doctor") == 1
     assert "FAIL  permissions" in box.out
 
 
-def test_settings_that_stop_the_box_do_not_stop_the_doctor(box):
+def test_invalid_settings_stop_the_box_but_not_the_doctor(box):
     (box.data / "settings.toml").write_text("[server]\nport = 'x'\n")
 
     assert box("doctor") == 1
     assert "server.port" in box.out
 
 
-def test_the_page_of_the_recovery_kit_is_closed_to_others(box, tmp_path):
+def test_the_file_of_the_recovery_kit_is_readable_only_by_its_owner(box, tmp_path):
     page = tmp_path / "kit.html"
     page.touch(mode=0o644)
 

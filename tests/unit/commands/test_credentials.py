@@ -1,4 +1,4 @@
-"""What the console hands out: keys, terminals, links, second steps, signing keys."""
+"""Commands that create keys, terminals, links and signing keys, and that reset sign-ins."""
 
 import re
 
@@ -20,7 +20,7 @@ def create(box, what, *more, environment="live"):
 
 
 @pytest.mark.parametrize("environment", ["live", "test"])
-def test_a_key_has_the_form_of_its_environment_and_every_scope(box, environment):
+def test_a_new_key_has_the_prefix_of_its_environment_and_every_scope(box, environment):
     created = create(box, "key", environment=environment)
 
     assert set(created) == {"id", "name", "environment", "key", "scopes"}
@@ -29,7 +29,7 @@ def test_a_key_has_the_form_of_its_environment_and_every_scope(box, environment)
     assert created["scopes"] == list(SCOPES)
 
 
-def test_a_live_key_without_a_public_address_comes_with_the_address_that_guests_get(box):
+def test_creating_a_live_key_without_a_public_address_prints_the_address_for_guests(box):
     (box.data / "address").write_text("http://192.168.1.20:8080")
 
     def told(environment):
@@ -41,14 +41,14 @@ def test_a_live_key_without_a_public_address_comes_with_the_address_that_guests_
     assert not told("live")
 
 
-def test_scopes_may_be_chosen(box):
+def test_a_key_can_be_created_with_chosen_scopes(box):
     chosen = create(box, "key", "--scope", "webhooks:manage", "--scope", "venue:read")
 
     assert chosen["scopes"] == ["venue:read", "webhooks:manage"]
     assert create(box, "key", "--read-only")["scopes"] == list(READ_ONLY_SCOPES)
 
 
-def test_no_secret_is_in_a_file_in_clear(box):
+def test_no_file_contains_a_secret_in_plain_text(box):
     key = create(box, "key")["key"]
     link = box.json("staff", "create", "--name", "Yasmine", "--role", "door")["signInUrl"]
 
@@ -56,7 +56,7 @@ def test_no_secret_is_in_a_file_in_clear(box):
         assert not any(secret in p.read_bytes() for p in box.data.rglob("*") if p.is_file())
 
 
-def test_the_list_shows_both_environments_and_no_secret(box):
+def test_the_key_list_shows_both_environments_and_no_secrets(box):
     live, test = create(box, "key"), create(box, "key", environment="test")
 
     listed = box.json_lines("key", "list")
@@ -70,7 +70,7 @@ def test_the_list_shows_both_environments_and_no_secret(box):
     assert shown == (live["key"][:13], live["key"][-4:])
 
 
-def test_what_is_revoked_stays_in_the_list(box):
+def test_a_revoked_key_stays_in_the_list(box):
     created = create(box, "key", environment="test")
 
     assert box("key", "revoke", created["id"]) == 0
@@ -82,7 +82,7 @@ def test_what_is_revoked_stays_in_the_list(box):
 
 
 @pytest.mark.parametrize(("environment", "prefix"), [("live", ""), ("test", "/test")])
-def test_a_pairing_link_carries_a_secret_of_its_own_behind_the_hash(box, environment, prefix):
+def test_a_pairing_link_has_its_secret_in_the_fragment(box, environment, prefix):
     offered = box.json("terminal", "pair", "--environment", environment, "--name", "Entrée")
 
     assert re.fullmatch(r"[0-9]{8}", offered["code"])
@@ -99,7 +99,7 @@ def test_a_pairing_link_carries_a_secret_of_its_own_behind_the_hash(box, environ
         (("pair", "--role", "search"), "search"),
     ],
 )
-def test_a_terminal_has_the_role_it_was_given(box, words, role):
+def test_a_terminal_gets_the_role_from_the_command_line(box, words, role):
     made = box.json("terminal", *words, "--environment", "live", "--name", "Porte")
     with box.transaction() as tx:
         assert words[0] == "create" or pair_by_code(tx, made["code"]) is not None
@@ -108,7 +108,7 @@ def test_a_terminal_has_the_role_it_was_given(box, words, role):
 
 
 @pytest.mark.parametrize("app_url", ["", "https://box.example"])
-def test_links_for_the_venue_lead_to_its_own_https_whatever_guests_are_given(box, app_url):
+def test_links_for_staff_use_the_https_address_of_the_box_on_the_lan(box, app_url):
     (box.data / "address").write_text("http://192.168.1.20:8080")
     (box.data / "settings.toml").write_text(f'[server]\napp_url = "{app_url}"\n')
 
@@ -121,7 +121,7 @@ def test_links_for_the_venue_lead_to_its_own_https_whatever_guests_are_given(box
     assert ("https://box.example/portal/welcome#" in box.out) == bool(app_url)
 
 
-def test_a_reset_gives_a_new_link_and_turns_two_factor_sign_in_off(box):
+def test_a_password_reset_prints_a_new_link_and_turns_off_two_factor(box):
     created = box.json("staff", "create", "--name", "Yasmine", "--role", "owner")
     keyring = Keyring(bytes(32), "live")
     with box.transaction() as tx:

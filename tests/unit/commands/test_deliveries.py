@@ -1,7 +1,7 @@
 """`venuebox deliveries`."""
 
 
-def test_deliveries_are_told_with_their_attempts_one_on_a_line(box):
+def test_deliveries_are_listed_with_one_attempt_per_line(box):
     with box.transaction() as tx:
         tx.insert("endpoint", {"id": "e-1", "url": "https://x.example", "events": "[]",
                                "active": 1, "created_at": 0, "secret": b""})  # fmt: skip

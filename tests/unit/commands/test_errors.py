@@ -1,13 +1,16 @@
-"""A command that cannot do what was asked ends with one line on stderr and its status."""
+"""A command that fails prints one line on stderr and exits with its documented status."""
 
 import io
 import json
 import os
+import sys
 import tarfile
 
 import pyrage
 import pytest
 from pyrage import x25519
+
+from web.main import main
 
 LIVE = ("--environment", "live")
 KEY = ("key", "create", *LIVE)
@@ -19,7 +22,7 @@ KEY = ("key", "create", *LIVE)
      ("staff", "create", "--name", "N", "--role", "owner"), ("deliveries", *LIVE), ("doctor",),
      ("tls", "obtain"), ("service", "install")],
 )  # fmt: skip
-def test_without_a_box_nothing_is_made(program, monkeypatch, argv):
+def test_commands_on_a_missing_box_create_nothing(program, monkeypatch, argv):
     monkeypatch.setattr(os, "geteuid", lambda: 0)  # root alone installs a service
 
     assert "venuebox init" in program.complaint(*argv)
@@ -40,7 +43,7 @@ def test_without_a_box_nothing_is_made(program, monkeypatch, argv):
      ("backup", "kit", "--to", "/media/usb")],
     ids=" ".join,
 )  # fmt: skip
-def test_wrong_usage_is_status_2(box, argv):
+def test_wrong_usage_exits_with_status_2(box, argv):
     box.complaint(*argv, status=2)
 
 
@@ -54,7 +57,7 @@ def test_wrong_usage_is_status_2(box, argv):
      (("backup", "--to", "{tmp}/no/usb"), "{tmp}/no/usb")],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )  # fmt: skip
-def test_what_is_not_there_is_named(box, tmp_path, argv, named):
+def test_an_unknown_id_is_named_in_the_error(box, tmp_path, argv, named):
     argv = [word.format(tmp=tmp_path) for word in argv]
 
     assert named.format(tmp=tmp_path) in box.complaint(*argv)
@@ -69,7 +72,7 @@ def test_what_is_not_there_is_named(box, tmp_path, argv, named):
      (b"not a database" * 1000, "venuebox doctor"), (None, "live.db is missing")],
     ids=["older", "newer", "damaged", "missing"],
 )  # fmt: skip
-def test_a_database_that_cannot_be_used_says_what_to_do(box, argv, harm, told):
+def test_an_unusable_database_is_reported_with_a_remedy(box, argv, harm, told):
     database = box.data / "live.db"
     if isinstance(harm, str):
         with box.transaction() as tx:
@@ -83,19 +86,19 @@ def test_a_database_that_cannot_be_used_says_what_to_do(box, argv, harm, told):
 
 
 @pytest.mark.parametrize("missing", ["secrets/master.key", "test.db"])
-def test_a_backup_of_half_a_box_names_what_is_missing(box, missing):
+def test_backing_up_an_incomplete_box_names_the_missing_file(box, missing):
     (box.data / missing).unlink()
 
     assert f"{missing.rpartition('/')[2]} is missing" in box.complaint("backup")
 
 
-def test_a_bad_setting_is_named_before_anything_is_done(box):
+def test_an_invalid_setting_is_reported_before_anything_is_changed(box):
     (box.data / "settings.toml").write_text("[server]\nport = 'http'\n")
 
     assert "server.port" in box.complaint("serve")
 
 
-def test_a_venue_file_with_a_mistake_changes_nothing(box, program, venue_file, tmp_path):
+def test_a_venue_file_with_an_error_changes_nothing(box, program, venue_file, tmp_path):
     good = venue_file.read_text("utf-8")
     venue_file.write_text(good.replace("Riad Atlas", "Riad Toubkal") + "x = 1\n", "utf-8")
 
@@ -110,7 +113,9 @@ def test_a_venue_file_with_a_mistake_changes_nothing(box, program, venue_file, t
 
 
 @pytest.mark.parametrize("command", ["backup verify", "restore"])
-def test_a_planted_backup_writes_nothing_but_text_on_the_console(program, tmp_path, command):
+def test_a_malicious_backup_cannot_write_control_characters_to_the_console(
+    program, tmp_path, command
+):
     planted, key = tmp_path / "planted\x1b[2J\nroot", x25519.Identity.generate()
     manifest = {
         "venue": "A\x1b[2J\nroot password:", "venue_id": "v", "number": 1, "schema": 99,
@@ -127,3 +132,17 @@ def test_a_planted_backup_writes_nothing_but_text_on_the_console(program, tmp_pa
 
     assert "\x1b" not in program.out + program.err
     assert "\nroot" not in program.out
+
+
+@pytest.mark.parametrize("argv", [("key", "list"), ("doctor",)])
+@pytest.mark.parametrize("encoding", ["ascii", "iso8859-1"])
+def test_a_terminal_without_the_letters_of_a_text_still_gets_its_answer(
+    box, monkeypatch, argv, encoding
+):
+    box(*KEY, "--name", "رياض’")
+    shown = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding=encoding))
+
+    assert main([*argv, "--data", str(box.data)], {"LANG": "fr_MA.UTF-8"}) == 0
+
+    assert "?" in shown.getvalue().decode(encoding)

@@ -1,4 +1,4 @@
-"""The systemd unit: every line of hardening explained, nothing systemd complains of."""
+"""The systemd unit: every hardening line has a reason, and systemd reports no problem."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ from tests.unit.commands.open_folders import let_everybody_enter
 ANALYZE = shutil.which("systemd-analyze")
 
 
-def test_the_unit_is_shown_and_nothing_is_changed(program):
+def test_printing_the_unit_changes_nothing(program):
     assert program("service", "install", "--user", "riad", "--print") == 0
 
     assert "User=riad" in program.out
@@ -31,8 +31,8 @@ def test_the_unit_is_shown_and_nothing_is_changed(program):
 
 @pytest.mark.process
 @pytest.mark.parametrize(("status", "waits"), [("0", ""), ("1", "10\n"), ("KILL", "")])
-def test_only_a_start_that_failed_is_followed_by_a_wait(tmp_path, status, waits):
-    """A killed box comes back at once."""
+def test_the_service_waits_before_a_restart_only_if_the_start_failed(tmp_path, status, waits):
+    """A killed box restarts immediately."""
     sleep, asked = tmp_path / "sleep", tmp_path / "asked"
     sleep.write_text(f'#!/bin/sh\necho "$@" >> {asked}\n')
     sleep.chmod(0o755)
@@ -53,14 +53,16 @@ def test_only_a_start_that_failed_is_followed_by_a_wait(tmp_path, status, waits)
      ("/srv/box", "/usr/bin/venuebox", "{home}/backups", False)],
 )  # fmt: skip
 @pytest.mark.parametrize("home", ["/home", "/root", "/run/user"])
-def test_homes_are_hidden_unless_the_box_needs_one(home, data, program, backups, are_hidden):
+def test_home_directories_are_hidden_unless_the_box_needs_one(
+    home, data, program, backups, are_hidden
+):
     data, program, backups = (path.format(home=home) for path in (data, program, backups))
     unit = make_unit(Path(data), "venuebox", program, backups)
 
     assert ("ProtectHome=yes" in unit) == are_hidden
 
 
-if ANALYZE is not None:  # elsewhere the words above have to do
+if ANALYZE is not None:  # only if systemd-analyze is installed
 
     @pytest.fixture
     def unit(tmp_path):
@@ -73,9 +75,7 @@ if ANALYZE is not None:  # elsewhere the words above have to do
         "name",
         ["50 % box", "L'Étoile", 'the "box"', "both'\"", "a\\b", "C$HOME${x}", "a; b", "-", "@x #"],
     )
-    def test_systemd_finds_nothing_wrong_with_the_units_whatever_the_folders_are_called(
-        tmp_path, name
-    ):
+    def test_systemd_accepts_the_units_with_any_folder_names(tmp_path, name):
         program = "/usr/bin/true"  # systemd itself forbids quotes in a program's path
         unit = make_unit(tmp_path / name, "root", program, f"/media/{name}")
         units = {"venuebox-box.service": unit} | make_update_units(tmp_path / name, program)
@@ -89,7 +89,7 @@ if ANALYZE is not None:  # elsewhere the words above have to do
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
     @pytest.mark.process
-    def test_the_service_is_exposed_by_less_than_3(unit):
+    def test_systemd_rates_the_exposure_of_the_service_below_3(unit):
         unit.write_text(unit.read_text("utf-8").replace("User=root", "User=venuebox"), "utf-8")
 
         done = subprocess.run([ANALYZE, "security", "--offline=true", unit], capture_output=True,
@@ -105,7 +105,7 @@ test "$1" != is-active
 """
 
 
-def test_the_folder_of_backups_may_be_written_by_the_service(box):
+def test_the_service_may_write_to_the_backup_folder(box):
     (box.data / "settings.toml").write_text('[backup]\ndirectory = "/media/the usb"\n')
 
     assert box("service", "install", "--print") == 0
@@ -113,14 +113,14 @@ def test_the_folder_of_backups_may_be_written_by_the_service(box):
     assert "\nReadWritePaths=-/media/the\\x20usb\n" in box.out
 
 
-def test_a_folder_of_backups_that_leads_to_the_system_is_refused(box, tmp_path):
+def test_a_backup_folder_that_links_into_a_system_directory_is_refused(box, tmp_path):
     (tmp_path / "usb").symlink_to("/etc")
     (box.data / "settings.toml").write_text(f'[backup]\ndirectory = "{tmp_path}/usb"\n')
 
     assert "/etc" in box.complaint("service", "install", "--print")
 
 
-def test_who_is_not_root_is_told_before_the_settings_are_read(box, monkeypatch):
+def test_installing_without_root_fails_before_the_settings_are_read(box, monkeypatch):
     (box.data / "settings.toml").write_text("not read")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
 
@@ -131,7 +131,7 @@ if os.geteuid() == 0:  # root alone installs a service
 
     @pytest.fixture
     def installing(box, tmp_path, monkeypatch):
-        """`service install` for nobody; what systemctl is asked goes to a file."""
+        """Run `service install` for the user `nobody`. The calls of systemctl go to a file."""
         programs = tmp_path / "bin"
         programs.mkdir()
         script = programs / "systemctl"
@@ -147,7 +147,7 @@ if os.geteuid() == 0:  # root alone installs a service
 
     @pytest.fixture
     def as_one_file(tmp_path, monkeypatch):
-        """Make `service install` believe that it is the one file; return the folder it unpacks."""
+        """Simulate the single-file program in `service install`. Return the folder it unpacks."""
         place, folder = tmp_path / "opt", tmp_path / "opt" / "1.0"
         folder.mkdir(parents=True)
         shutil.copy("/bin/true", folder / "venuebox")
@@ -159,7 +159,9 @@ if os.geteuid() == 0:  # root alone installs a service
         return folder
 
     @pytest.mark.process
-    def test_the_one_file_is_installed_and_takes_updates(installing, box, tmp_path, as_one_file):
+    def test_the_single_file_program_is_installed_so_that_it_can_update_itself(
+        installing, box, tmp_path, as_one_file
+    ):
         (tmp_path / "sbin").mkdir()
         (tmp_path / "sbin" / "venuebox").write_text("an older one")
 
@@ -181,10 +183,10 @@ if os.geteuid() == 0:  # root alone installs a service
 
     @pytest.mark.process
     @pytest.mark.parametrize("is_linked", [False, True])
-    def test_the_unit_is_written_the_box_given_and_the_service_started_anew(
+    def test_install_writes_the_unit_changes_the_owner_and_restarts_the_service(
         installing, box, tmp_path, is_linked
     ):
-        """From its sources. Root runs no updates of a program that others may write."""
+        """Run from the sources. Root must not run updates of a program that others can change."""
         real = box.data
         if is_linked:
             real = box.data.rename(tmp_path / "real")
@@ -203,7 +205,7 @@ if os.geteuid() == 0:  # root alone installs a service
 
     @pytest.mark.process
     @pytest.mark.parametrize("hindrance", ["unreachable", "no systemd", "running"])
-    def test_what_hinders_the_service_is_said_before_anything_is_changed(
+    def test_an_obstacle_to_the_service_is_reported_before_anything_is_changed(
         installing, box, tmp_path, monkeypatch, hindrance
     ):
         closed = tmp_path / "home"
@@ -211,7 +213,7 @@ if os.geteuid() == 0:  # root alone installs a service
         (closed / "venuebox").touch(mode=0o755)
         if hindrance == "unreachable":
             monkeypatch.setattr(service, "find_program", lambda: str(closed / "venuebox"))
-        elif hindrance == "no systemd":  # its files are there, as in a container
+        elif hindrance == "no systemd":  # systemd is installed but not running, as in a container
             monkeypatch.setattr(service, "BOOTED", tmp_path / "not there")
 
         with contextlib.ExitStack() as stack:
@@ -224,7 +226,7 @@ if os.geteuid() == 0:  # root alone installs a service
         assert box.data.stat().st_uid == 0
 
     @pytest.mark.process
-    def test_a_folder_of_backups_that_the_user_may_not_write_is_said(installing, box, tmp_path):
+    def test_a_backup_folder_that_the_user_cannot_write_to_is_reported(installing, box, tmp_path):
         usb = tmp_path / "usb"
         usb.mkdir(mode=0o755)
         (box.data / "settings.toml").write_text(f'[backup]\ndirectory = "{usb}"\n')
@@ -237,7 +239,7 @@ if os.geteuid() == 0:  # root alone installs a service
         assert str(usb) not in box.err
 
     @pytest.mark.process
-    def test_settings_that_only_root_may_read_are_not_the_boxs(installing, box, tmp_path):
+    def test_installing_refuses_settings_that_only_root_can_read(installing, box, tmp_path):
         roots = tmp_path / "roots"
         roots.write_text('[backup]\ndirectory = "/media/usb"\n')
         roots.chmod(0o600)
@@ -250,7 +252,7 @@ if os.geteuid() == 0:  # root alone installs a service
         assert not (tmp_path / "venuebox.service").exists()
 
     @pytest.mark.process
-    def test_a_link_is_given_and_not_what_it_leads_to(installing, box, tmp_path):
+    def test_changing_the_owner_does_not_follow_symbolic_links(installing, box, tmp_path):
         folder, file = tmp_path / "elsewhere", tmp_path / "file"
         folder.mkdir()
         file.touch()

@@ -1,4 +1,4 @@
-"""`venuebox tls`: a certificate is imported, or obtained by ACME."""
+"""`venuebox tls`: importing a certificate, or obtaining one with ACME."""
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -17,14 +17,14 @@ def key():
 
 @pytest.fixture
 def brought(tmp_path, key):
-    """The options that name an own certificate and its key."""
+    """Return the options that name the owner's certificate and its key."""
     cert, private = tmp_path / "chain.pem", tmp_path / "key.pem"
     cert.write_bytes(a_certificate(key, days=3650))
     private.write_bytes(pem_of(key))
     return "--cert", str(cert), "--key", str(private)
 
 
-def test_a_certificate_without_its_chain_is_used_and_remarked_on(box, brought, tmp_path):
+def test_a_certificate_without_its_chain_is_imported_with_a_warning(box, brought, tmp_path):
     _, cert, _, private = brought
     chain = tmp_path / "fullchain.pem"
     chain.write_bytes((tmp_path / "chain.pem").read_bytes() * 2)
@@ -37,7 +37,9 @@ def test_a_certificate_without_its_chain_is_used_and_remarked_on(box, brought, t
     assert remarked.startswith(box.out)
 
 
-def test_what_cannot_be_read_or_used_is_one_sentence_and_changes_nothing(box, brought, tmp_path):
+def test_an_unusable_certificate_is_refused_in_one_sentence_and_changes_nothing(
+    box, brought, tmp_path
+):
     _, cert, _, private = brought
 
     assert "nowhere.pem" in box.complaint(
@@ -62,7 +64,7 @@ def turn_on(box, url="https://box.example"):
 
 
 @pytest.mark.parametrize("url", ["https://box.example", "https://riad-atlas.local"])
-def test_nothing_is_asked_of_an_authority_unless_the_box_runs_under_a_public_name(box, url):
+def test_no_certificate_is_ordered_unless_the_box_has_a_public_name(box, url):
     turn_on(box, url)
     before = sorted(box.data.rglob("*"))
 
@@ -71,7 +73,7 @@ def test_nothing_is_asked_of_an_authority_unless_the_box_runs_under_a_public_nam
     assert sorted(box.data.rglob("*")) == before
 
 
-def test_an_attempt_that_ends_at_once_is_not_missed(box, monkeypatch):
+def test_an_attempt_that_fails_immediately_is_still_reported(box, monkeypatch):
     turn_on(box)
 
     def wake_box(_pipe):

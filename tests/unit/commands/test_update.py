@@ -1,4 +1,4 @@
-"""A signed release replaces the program only if it works; otherwise the old one continues."""
+"""A signed release replaces the program only if it works. Otherwise the old one continues."""
 
 import io
 import os
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.process
 
 release = run_path(str(Path(__file__).parents[3] / "packaging" / "release.py"))["make_release"]
 KEY, STRANGER = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
-# A program that notes its calls. As one file it copies itself, as the built one does.
+# A program that records its calls. As a single file it copies itself, like the built one.
 SCRIPT = """#!/bin/sh
 echo "{version} $*" >> {log}
 case "$1" in
@@ -45,7 +45,7 @@ esac
 
 
 class Host:
-    """A machine with program 1.0, whose service says whether it is healthy."""
+    """A machine with program 1.0, whose service reports whether it is healthy."""
 
     def __init__(self, folder):
         self.place, self.log, self.folder = folder / "opt", folder / "log", folder
@@ -69,7 +69,7 @@ class Host:
 
     @property
     def version(self):
-        """The version in use, which must be whole."""
+        """Return the current version, which must be complete."""
         folder = (self.place / "current").resolve()
         assert os.access(folder / "venuebox", os.X_OK)
         return folder.name
@@ -99,7 +99,7 @@ class Host:
             update(file, KEY.public_key(), self.place, data, service, "1.0", progress)
 
     def calls(self):
-        """Which program was called with which command, in order."""
+        """Return the calls of programs in order, each with its command."""
         lines = self.log.read_text().splitlines() if self.log.exists() else []
         return [tuple(line.split()[:2]) for line in lines]
 
@@ -113,7 +113,7 @@ def host(tmp_path, monkeypatch):
     return Host(tmp_path)
 
 
-def test_a_release_is_a_new_folder_and_a_moved_link(host):
+def test_an_update_makes_a_new_folder_and_moves_the_link_to_it(host):
     host.update(release(host.script("1.1"), KEY, version="1.1"))
     assert host.calls() == [("1.0", "backup"), ("1.1", "service")]
     assert host.version == "1.1"
@@ -135,7 +135,7 @@ def test_a_release_is_a_new_folder_and_a_moved_link(host):
         (KEY, {"version": 1.1}),
     ],
 )
-def test_what_is_not_a_newer_release_for_this_box_changes_nothing(host, key, changes):
+def test_a_release_that_is_not_newer_or_not_for_this_machine_changes_nothing(host, key, changes):
     with pytest.raises(OperatorError):
         host.update(release(host.script("1.1"), key, **changes))
     assert (host.calls(), host.done, host.left()) == ([], [], [])
@@ -149,7 +149,7 @@ def malformed_sparse_file():
 
 
 @pytest.mark.parametrize(("old", "new"), [("backup", "nothing"), ("nothing", "service")])
-def test_without_a_backup_or_a_folder_nothing_is_replaced(host, old, new):
+def test_an_update_without_a_backup_or_a_program_folder_replaces_nothing(host, old, new):
     host.install(old)
     with pytest.raises(OperatorError, match="it failed"):
         host.update(release(host.script("1.1", fails=new), KEY, version="1.1"))
@@ -158,7 +158,7 @@ def test_without_a_backup_or_a_folder_nothing_is_replaced(host, old, new):
 
 
 @pytest.mark.parametrize("upgrades", [False, True])
-def test_a_program_that_never_answers_is_replaced_by_the_previous_one(host, upgrades):
+def test_a_program_that_never_responds_is_replaced_by_the_previous_one(host, upgrades):
     host.healthy = [False]
     newest = upgraded(host) if upgrades else newest_schema() + 1
     with pytest.raises(OperatorError):
@@ -170,14 +170,14 @@ def test_a_program_that_never_answers_is_replaced_by_the_previous_one(host, upgr
 
 
 def upgraded(host):
-    """Upgrade a database as a newer program does, and return its schema."""
+    """Upgrade a database as a newer program does, and return its schema number."""
     newest = newest_schema() + 1
     with closing(apsw.Connection(str(host.data.databases[0]))) as connection:
         connection.pragma("user_version", newest)
     return newest
 
 
-def test_a_power_cut_while_going_back_leaves_a_program_that_reads_the_data(host, monkeypatch):
+def test_a_power_cut_during_the_rollback_leaves_a_program_that_can_read_the_data(host, monkeypatch):
     host.healthy, newest = [False], upgraded(host)
 
     class PowerCut(BaseException):
@@ -196,7 +196,7 @@ def test_a_power_cut_while_going_back_leaves_a_program_that_reads_the_data(host,
     assert host.version == "1.1"
 
 
-def test_a_program_stays_if_the_data_cannot_be_restored_for_the_previous_one(host):
+def test_the_new_program_stays_if_the_data_cannot_be_restored_for_the_old_one(host):
     host.install("restore")
     host.healthy, newest = [False], upgraded(host)
     with pytest.raises(OperatorError, match="it failed"):
@@ -233,7 +233,7 @@ def with_a_malformed_program(content):
         lambda content: content.replace(b'"minimum": "0"', b'"minimum": "1"'),
     ],
 )
-def test_what_is_no_release_or_a_part_of_one_or_was_changed_changes_nothing(host, spoil):
+def test_an_incomplete_or_modified_release_changes_nothing(host, spoil):
     content = release(host.script("1.1") + b"#" * 30_000, KEY, version="1.1")
     assert spoil(content) != content
     with pytest.raises(OperatorError):
@@ -243,7 +243,7 @@ def test_what_is_no_release_or_a_part_of_one_or_was_changed_changes_nothing(host
 
 
 @pytest.mark.parametrize("member", ["manifest.json", "venuebox"])
-def test_a_header_that_is_not_signed_costs_no_time(host, member):
+def test_an_unsigned_header_is_rejected_quickly(host, member):
     content = release(host.script("1.1"), KEY, version="1.1")
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
         start = archive.getmember(member).offset
@@ -258,7 +258,7 @@ def test_a_header_that_is_not_signed_costs_no_time(host, member):
 
 
 @pytest.mark.parametrize(("schema", "stays"), [(0, "1.0"), (1, "1.1")])
-def test_bookings_of_a_new_schema_are_not_lost_by_going_back(host, schema, stays):
+def test_rolling_back_does_not_lose_bookings_made_with_the_new_schema(host, schema, stays):
     host.healthy = [True, False]
     newest = newest_schema() + schema
     with pytest.raises(OperatorError):
@@ -269,7 +269,7 @@ def test_bookings_of_a_new_schema_are_not_lost_by_going_back(host, schema, stays
 
 
 class Site(BaseHTTPRequestHandler):
-    """An https server that redirects to http, fails, or sends a byte at a time."""
+    """An https server that redirects to http, fails, or sends one byte at a time."""
 
     def log_message(self, *_):
         pass
@@ -303,20 +303,20 @@ def site(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("path", ["/slow", "/plain", "/missing", "/length", "/é", "/a b"])
-def test_a_site_that_has_no_release_is_refused_within_the_time(site, tmp_path, monkeypatch, path):
+def test_a_site_without_a_release_is_refused_before_the_timeout(site, tmp_path, monkeypatch, path):
     monkeypatch.setattr(update_command, "_DOWNLOAD_SECONDS", 0.2)
     with pytest.raises(OperatorError):
         open_release(site + path, tmp_path)
 
 
-def test_a_program_without_release_key_cannot_be_updated():
+def test_a_program_without_a_release_key_cannot_be_updated():
     with pytest.raises(OperatorError):
         read_release_key()
 
 
 @pytest.fixture
 def served(box, tmp_path, monkeypatch):
-    """A box in a systemd service; `venuebox update` installs what was signed with KEY."""
+    """A box in a systemd service. `venuebox update` installs releases signed with KEY."""
     host = Host(tmp_path / "host")
     host.data = DataDirectory(box.data)
     programs = tmp_path / "bin"
@@ -351,7 +351,7 @@ def test_the_release_that_the_portal_requested_is_installed(box, served, monkeyp
 
 
 @pytest.mark.parametrize("asked", ["http://example.org/a", "file:///etc/passwd", "pipe", "nothing"])
-def test_a_request_that_is_no_https_address_leaves_its_reason(box, served, asked):
+def test_a_request_without_an_https_address_is_refused_and_the_reason_stored(box, served, asked):
     if asked == "pipe":
         os.mkfifo(box.data / "update-request")
     elif asked != "nothing":
@@ -363,7 +363,7 @@ def test_a_request_that_is_no_https_address_leaves_its_reason(box, served, asked
     assert served.version == "1.0"
 
 
-def test_two_updates_do_not_run_at_once(box, served, monkeypatch):
+def test_two_updates_cannot_run_at_the_same_time(box, served, monkeypatch):
     monkeypatch.setattr(update_command, "_LOCK_SECONDS", 0)
     request_update(box.data, "https://releases.example/a", 1)
     with exclusive(served.place / "staging", 0, "held"):
@@ -372,14 +372,14 @@ def test_two_updates_do_not_run_at_once(box, served, monkeypatch):
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o775])
-def test_a_place_that_others_may_write_is_refused(host, mode):
+def test_a_program_folder_that_other_users_can_write_to_is_refused(host, mode):
     host.place.chmod(mode)
     with pytest.raises(OperatorError):
         host.update(release(host.script("1.1"), KEY, version="1.1"))
     assert host.calls() == []
 
 
-def test_the_one_file_is_unpacked_whole_and_only_the_version_in_use_is_kept(host, monkeypatch):
+def test_the_single_file_program_unpacks_completely_and_removes_old_versions(host, monkeypatch):
     unpacked = host.folder / "unpacked"
     (unpacked / "web").mkdir(parents=True)
     (unpacked / "venuebox").write_text("the program")
@@ -398,7 +398,7 @@ def test_the_one_file_is_unpacked_whole_and_only_the_version_in_use_is_kept(host
 
 
 @pytest.mark.parametrize("libraries", [{}, {"LD_LIBRARY_PATH": "/opt/lib"}])
-def test_programs_that_the_one_file_runs_get_the_environment_that_it_got(libraries):
+def test_child_processes_of_the_single_file_program_get_the_original_environment(libraries):
     start = run_path(str(Path(__file__).parents[3] / "packaging" / "start.py"))
     environ = {"PATH": "/bin", "_PYI_ARCHIVE_FILE": "/usr/local/bin/venuebox",
                "_PYI_APPLICATION_HOME_DIR": "/var/cache/x", "LD_LIBRARY_PATH": "/var/cache/x",

@@ -17,7 +17,7 @@ LATE = VENUE.replace('"19:30"', '"01:00"').replace('"22:00"', '"03:00"')
 
 
 @pytest.mark.parametrize("environment", ["live", "test"])
-def test_an_evening_that_would_end_across_a_booked_slot_is_applied_nowhere(
+def test_an_evening_end_that_would_cut_a_booked_slot_is_refused_in_both_environments(
     box, venue_file, environment
 ):
     venue_file.write_text(LATE, "utf-8")
@@ -37,7 +37,7 @@ def test_an_evening_that_would_end_across_a_booked_slot_is_applied_nowhere(
             assert (venue.name, venue.evening_ends_at) == ("Riad Atlas", "06:00")
 
 
-def test_an_evening_that_ends_across_a_slot_nobody_holds_is_applied(box, venue_file):
+def test_an_evening_end_that_cuts_an_unbooked_slot_is_applied(box, venue_file):
     venue_file.write_text('evening_ends_at = "00:30"\n' + LATE, "utf-8")
 
     assert box("venue", "apply", str(venue_file)) == 0
@@ -46,7 +46,7 @@ def test_an_evening_that_ends_across_a_slot_nobody_holds_is_applied(box, venue_f
         assert get_venue(tx).evening_ends_at == "00:30"
 
 
-def test_applying_a_file_matches_tables_by_number_in_both_environments(box, venue_file):
+def test_applying_a_venue_file_matches_tables_by_number_in_both_environments(box, venue_file):
     with box.transaction() as tx:
         before = {table.number: table.id for table in list_tables(tx)}
         slot_id = list_slots(tx)[0].id
@@ -66,7 +66,7 @@ def test_applying_a_file_matches_tables_by_number_in_both_environments(box, venu
     assert {number: after[number] for number in before} == before
 
 
-def test_a_box_has_one_venue_in_two_environments_each_with_a_pass_key_of_its_own(box):
+def test_a_box_has_one_venue_in_two_environments_with_separate_pass_keys(box):
     master, venues, keys = DataDirectory(box.data).master_key(), [], set()
     for name in ("live", "test"):
         with box.transaction(name) as tx:
@@ -79,12 +79,12 @@ def test_a_box_has_one_venue_in_two_environments_each_with_a_pass_key_of_its_own
     assert len(keys) == 2
 
 
-def test_no_file_of_a_new_box_is_readable_by_others(box):
+def test_the_files_of_a_new_box_are_not_readable_by_other_users(box):
     for path in [box.data, *box.data.rglob("*")]:
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
 
 
-def test_a_directory_that_holds_a_box_is_refused_and_untouched(box, venue_file):
+def test_a_directory_that_already_contains_a_box_is_refused_and_unchanged(box, venue_file):
     before = {path: path.read_bytes() for path in box.data.rglob("*") if path.is_file()}
 
     box.complaint("init", "--venue", str(venue_file))
@@ -94,7 +94,7 @@ def test_a_directory_that_holds_a_box_is_refused_and_untouched(box, venue_file):
     assert not (box.data / "secrets" / "master.key").exists()
 
 
-def test_settings_that_were_put_there_before_are_kept(program, venue_file):
+def test_init_keeps_an_existing_settings_file(program, venue_file):
     program.data.mkdir()
     (program.data / "settings.toml").write_text("[server]\nport = 9\n")
 

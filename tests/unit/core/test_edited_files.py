@@ -1,4 +1,4 @@
-"""Files as editors save them: read where nothing is lost, else refused with the line."""
+"""Files saved by editors are read if nothing is lost. Otherwise the line is named."""
 
 import codecs
 
@@ -7,6 +7,7 @@ import pytest
 from appliance.core.edited_files import decode_edited, parse_edited
 from appliance.core.errors import OperatorError
 from appliance.core.settings import read_settings
+from terminal_bridge.agent.run import read_bridge_settings
 
 GOOD = '[server]\nport = 9000\n\n[mail]\nhost = "smtp.riad.example"\nsender = "été@riad.example"\n'
 
@@ -17,7 +18,7 @@ def read(raw):
 
 @pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
-def test_a_byte_order_mark_and_the_line_ends_of_windows_change_nothing(tmp_path, mark, ends):
+def test_a_byte_order_mark_and_windows_line_ends_are_ignored(tmp_path, mark, ends):
     file = tmp_path / "settings.toml"
     file.write_bytes(mark + GOOD.replace("\n", ends).encode())
 
@@ -39,9 +40,17 @@ def test_a_byte_order_mark_and_the_line_ends_of_windows_change_nothing(tmp_path,
         ((GOOD + "[server]\n").encode(), "has this section already"),
     ],
 )  # fmt: skip
-def test_what_an_editor_put_there_is_named_with_its_line(raw, named):
+def test_an_invalid_character_from_an_editor_is_reported_with_its_line(raw, named):
     with pytest.raises(OperatorError) as caught:
         read(raw)
 
     assert str(caught.value).startswith("settings.toml ")
     assert named in str(caught.value)
+
+
+def test_the_settings_of_a_bridge_are_read_in_this_way_too(tmp_path):
+    file = tmp_path / "edited.toml"
+    file.write_bytes("\nname = “Riad”\n".encode())
+
+    with pytest.raises(OperatorError, match="Line 2 contains “"):
+        read_bridge_settings(file)

@@ -1,4 +1,4 @@
-"""Email addresses in any script: which are taken, which are equal, and the links to them."""
+"""Email addresses in any script: which are valid, which are equal, and links to them."""
 
 from urllib.parse import unquote, urlsplit
 
@@ -13,7 +13,7 @@ from appliance.core.email_addresses import clean_email, email_key, is_email, mai
      "a@café.ma", "a@موقع.المغرب", "hélène@example.com", "سلمى@موقع.المغرب", "a@straße.de",
      "a@xn--caf-dma.ma"],
 )  # fmt: skip
-def test_an_address_in_any_script_is_taken(text):
+def test_an_email_address_in_any_script_is_accepted(text):
     assert is_email(text)
 
 
@@ -25,7 +25,7 @@ def test_an_address_in_any_script_is_taken(text):
      "a\u00a0b@c.co", "a\u2028@c.co", "a@ca fé.ma", "a@é..ma", "\ud800@b.co",
      "a@" + "é" * 60 + ".ma", None, 5],
 )  # fmt: skip
-def test_what_mail_cannot_be_sent_to_is_no_address(text):
+def test_an_address_that_cannot_receive_mail_is_rejected(text):
     assert not is_email(text)
 
 
@@ -33,7 +33,7 @@ def test_what_mail_cannot_be_sent_to_is_no_address(text):
     "typed",
     [" a@b.co ", "a@b.co\n", "\ufeffa@b.co", "\u200ea@b.co\u200f", "a@b.co\u00a0", "a@b\u200b.co"],
 )
-def test_blanks_around_an_address_and_invisible_characters_are_dropped(typed):
+def test_spaces_around_an_address_and_invisible_characters_are_removed(typed):
     assert clean_email(typed) == "a@b.co"
 
 
@@ -43,7 +43,7 @@ def test_blanks_around_an_address_and_invisible_characters_are_dropped(typed):
      ("he\u0301le\u0300ne@b.co", "HÉLÈNE@b.co", True), ("a@b.co", "a+x@b.co", False),
      ("helene@b.co", "hélène@b.co", False)],
 )  # fmt: skip
-def test_addresses_are_compared_without_case_and_spelling_of_the_domain(one, other, same):
+def test_addresses_are_compared_regardless_of_case_and_domain_encoding(one, other, same):
     assert (email_key(one) == email_key(other)) is same
 
 
@@ -52,7 +52,7 @@ def test_addresses_are_compared_without_case_and_spelling_of_the_domain(one, oth
     ["a?bcc=x%40evil.example&subject=hi@example.com", "o'hara+tag@example.com",
      "hélène@example.com", "a#b/c=d@example.com", "{a|b}^`~!$*@example.com"],
 )  # fmt: skip
-def test_a_link_names_this_address_and_no_header(address):
+def test_a_mailto_link_contains_only_the_address_and_no_headers(address):
     link = urlsplit(mailto(address))
 
     assert (link.scheme, link.query, link.fragment) == ("mailto", "", "")
@@ -61,7 +61,7 @@ def test_a_link_names_this_address_and_no_header(address):
     assert "+" not in link.path
 
 
-def test_a_link_and_the_mailer_have_the_domain_in_ascii():
+def test_mailto_links_and_emails_use_the_ascii_form_of_the_domain():
     assert split_address("a@café.ma") == ("a", "xn--caf-dma.ma")
     assert mailto("a@café.ma") == "mailto:a@xn--caf-dma.ma"
     assert mailto("no address") == ""

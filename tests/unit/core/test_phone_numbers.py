@@ -1,4 +1,4 @@
-"""One form of a phone number, however it is typed."""
+"""Phone numbers are converted to one format from any typed one."""
 
 import pytest
 
@@ -33,12 +33,12 @@ def spellings(text):
 
 
 @pytest.mark.parametrize("typed", spellings(ONE))
-def test_a_number_is_found_however_it_is_typed(typed):
+def test_a_phone_number_is_recognised_in_any_common_format(typed):
     assert find_numbers(typed, "MA") == [MOBILE]
 
 
 @pytest.mark.parametrize("typed", spellings(TWO))
-def test_several_numbers_in_one_field_are_found_apart(typed):
+def test_several_phone_numbers_in_one_field_are_recognised_separately(typed):
     assert find_numbers(typed, "MA") == [MOBILE, LANDLINE]
 
 
@@ -47,7 +47,7 @@ def test_several_numbers_in_one_field_are_found_apart(typed):
     ["", "-", "N/A", "1234", "06 12 34", "+212 6 12 34 56", "06123456789", "000000",
      "+999 12345678", "voir fiche", "2026-11-21"],
 )  # fmt: skip
-def test_what_dials_nobody_for_sure_is_no_number(typed):
+def test_a_text_that_cannot_be_dialled_is_not_a_phone_number(typed):
     assert find_numbers(typed, "MA") == []
 
 
@@ -57,7 +57,7 @@ def test_what_dials_nobody_for_sure_is_no_number(typed):
      ("+33 (0)6 12 34 56 78", "Africa/Casablanca", "+33612345678"),
      ("+39 06 1234 5678", "Africa/Casablanca", "+390612345678")],
 )  # fmt: skip
-def test_the_country_is_the_venues_unless_the_number_names_another(typed, zone, number):
+def test_a_number_without_a_country_code_gets_the_country_of_the_venue(typed, zone, number):
     assert find_numbers(typed, country_of(zone)) == [number]
 
 
@@ -68,7 +68,7 @@ def test_the_country_is_the_venues_unless_the_number_names_another(typed, zone, 
      "00212612345678", "2120612345678", "(+212) 612345678", "#0612345678", "٠٦١٢٣٤٥٦٧٨",
      "06‑12‑34‑56‑78", "\u202a+212 612-345678\u202c"],
 )  # fmt: skip
-def test_the_callers_number_finds_the_booking_in_any_spelling(query):
+def test_a_booking_is_found_by_phone_number_in_any_format(query):
     assert contains("06 12 34 56 78", [MOBILE], query)
     assert ends_or_equals("06 12 34 56 78", [MOBILE], query)
 
@@ -90,9 +90,9 @@ def test_the_callers_number_finds_the_booking_in_any_spelling(query):
         ("", "0699424242", False),
     ],
 )
-def test_an_erasure_names_a_guest_by_the_number_in_any_spelling(stored, wanted, same):
+def test_a_guest_to_erase_is_found_by_phone_number_in_any_format(stored, wanted, same):
     assert is_same(stored, find_numbers(stored, "MA"), wanted, "MA") is same
 
 
-def test_a_number_is_spelled_as_it_will_be_dialled():
+def test_a_phone_number_is_displayed_with_the_digits_that_are_dialled():
     assert spell_number(find_numbers("+212 (0)5 24 00 00 00", "MA")[0]) == "+212 5 24 00 00 00"

@@ -9,7 +9,7 @@ PASS = "SVC1" + "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567" * 4 + "ABCDEFG"
 
 
 def drawn(svg: str, scale: int = 8) -> Image.Image:
-    """The picture, drawn by hand from the path's horizontal lines."""
+    """Draw the picture from the horizontal lines of the path."""
     side = int(re.search(r'viewBox="0 0 (\d+) \1"', svg).group(1))
     image = Image.new("L", (side * scale, side * scale), 255)
     brush, x, y = ImageDraw.Draw(image), 0, -0.5  # the lines run through the middle of a module
@@ -22,14 +22,14 @@ def drawn(svg: str, scale: int = 8) -> Image.Image:
     return image
 
 
-def test_the_svg_carries_the_text_of_the_pass():
+def test_the_qr_code_in_the_svg_decodes_to_the_text_of_the_pass():
     read = zxingcpp.read_barcodes(drawn(qr_svg(PASS)))
 
     assert [code.text for code in read] == [PASS]
     assert read[0].ec_level == "M"
 
 
-def test_a_pass_is_version_six_with_four_modules_of_quiet_zone_on_white():
+def test_the_qr_code_of_a_pass_is_version_6_with_a_white_margin_of_4_modules():
     svg = qr_svg(PASS)
 
     assert 'viewBox="0 0 49 49"' in svg

@@ -1,4 +1,4 @@
-"""Human text is compared in one folding, and no reader of a CSV takes it for a formula."""
+"""Names are compared in a folded form, and CSV cells never become formulas."""
 
 import json
 import re
@@ -25,7 +25,7 @@ def line_of(*texts):
 
 @pytest.mark.parametrize("sign", SIGNS)
 @pytest.mark.parametrize("before", BEFORE)
-def test_no_part_of_a_cell_begins_a_formula(before, sign):
+def test_no_part_of_a_csv_cell_starts_a_spreadsheet_formula(before, sign):
     for separator in SEPARATORS:
         text = line_of("a", f"{separator}{before}{sign}1+cmd|' /C calc'!A0;y", "b").decode()
 
@@ -35,7 +35,7 @@ def test_no_part_of_a_cell_begins_a_formula(before, sign):
 
 
 @given(st.lists(st.text("=+-@'\"＝;,\t\r\n\x1b\xa0\u200bx1 "), min_size=1, max_size=4))
-def test_whatever_stands_in_a_line_is_no_formula_and_as_many_cells(texts):
+def test_a_csv_line_keeps_its_number_of_cells_and_contains_no_formula(texts):
     written = line_of(*texts)
 
     assert formulas_in(written.decode()) == []
@@ -46,17 +46,17 @@ VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "folded.json").rea
 
 
 @pytest.mark.parametrize("vector", VECTORS["vectors"], ids=lambda vector: vector["note"])
-def test_the_box_folds_as_the_vectors_say_and_once_is_enough(vector):
+def test_text_folds_as_in_the_test_vectors_and_folding_twice_changes_nothing(vector):
     assert fold(vector["text"]) == vector["folded"]
     assert fold(vector["folded"]) == vector["folded"]
 
 
 @pytest.mark.parametrize("search", VECTORS["searches"], ids=lambda s: f"{s['query']}: {s['text']}")
-def test_the_box_finds_what_the_vectors_say(search):
+def test_searches_match_as_in_the_test_vectors(search):
     assert matches_text(search["query"], search["text"]) is search["found"]
 
 
-def test_every_latin_letter_of_a_name_folds_to_letters_of_a_keyboard():
+def test_every_latin_letter_folds_to_letters_on_a_keyboard():
     letters = [chr(n) for n in (*range(0xC0, 0x250), *range(0x1E00, 0x1F00), *range(0x2C60, 0x2C80))
                if unicodedata.category(chr(n)) in {"Lu", "Ll"}]  # fmt: skip
     strange = {letter for letter in letters if not re.fullmatch("[a-z']*", fold(letter))}

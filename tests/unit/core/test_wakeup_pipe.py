@@ -1,4 +1,4 @@
-"""The pipe by which commands tell the running box to look again."""
+"""The pipe through which commands wake the running box."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ def pipe(tmp_path):
     return tmp_path / "poke"
 
 
-async def test_a_poke_is_heard_and_several_at_once_may_be_one(pipe):
+async def test_a_wakeup_reaches_the_box_and_simultaneous_ones_may_be_merged(pipe):
     heard = []
     with listen_for_wakeups(pipe, lambda: heard.append(1)):
         assert wake_box(pipe)
@@ -28,7 +28,7 @@ async def test_a_poke_is_heard_and_several_at_once_may_be_one(pipe):
         assert 2 <= len(heard) <= 1001
 
 
-async def test_while_the_box_is_off_nobody_hears_and_nobody_waits(pipe):
+async def test_a_wakeup_to_a_stopped_box_is_lost_without_waiting(pipe):
     assert not wake_box(pipe)
 
     with listen_for_wakeups(pipe, lambda: None):
@@ -38,7 +38,7 @@ async def test_while_the_box_is_off_nobody_hears_and_nobody_waits(pipe):
     assert not pipe.exists()
 
 
-async def test_the_pipe_of_a_box_that_crashed_is_no_listener_and_is_replaced(pipe):
+async def test_a_pipe_left_by_a_crashed_box_does_not_count_as_a_listener_and_is_replaced(pipe):
     heard = []
     os.mkfifo(pipe)
     assert not wake_box(pipe)
@@ -51,7 +51,7 @@ async def test_the_pipe_of_a_box_that_crashed_is_no_listener_and_is_replaced(pip
     assert heard == [1]
 
 
-async def test_a_box_that_looks_again_tells_the_listeners_of_both_environments(box):
+async def test_a_wakeup_notifies_the_listeners_of_both_environments(box):
     told = []
     for environment in box.environments:
         environment.database.on_commit(told.extend)

@@ -1,4 +1,4 @@
-"""The one writer: refusals leave no trace; what may not be on the disk is not acknowledged."""
+"""The single writer: refused actions are rolled back, and only durable commits are acknowledged."""
 
 import asyncio
 import math
@@ -33,7 +33,7 @@ def names(reader: Reader) -> list[str]:
     return [name for (name,) in reader.rows("SELECT name FROM staff ORDER BY name")]
 
 
-async def test_a_refused_action_undoes_itself_and_nobody_else_and_no_listener_hears_of_it(
+async def test_a_failed_action_is_rolled_back_alone_and_no_listener_is_called(
     database: Database,
 ):
     heard: list[object] = []
@@ -51,7 +51,7 @@ async def test_a_refused_action_undoes_itself_and_nobody_else_and_no_listener_he
     assert await database.read(names) == heard == ["a", "c"]
 
 
-async def test_a_change_is_on_the_disk_when_it_is_answered(database: Database):
+async def test_a_write_returns_only_after_the_change_is_on_disk(database: Database):
     await database.write(note, "kept")
 
     other = open_connection(database.path, writable=False)
@@ -63,7 +63,7 @@ async def test_a_change_is_on_the_disk_when_it_is_answered(database: Database):
         other.close()
 
 
-async def test_a_lone_action_is_committed_in_the_loop_only_while_the_disk_is_fast(
+async def test_a_single_action_is_committed_in_the_event_loop_only_while_the_disk_is_fast(
     database: Database, monkeypatch
 ):
     threads = []
@@ -75,7 +75,7 @@ async def test_a_lone_action_is_committed_in_the_loop_only_while_the_disk_is_fas
     assert threads[-1] == threading.main_thread().name
 
     await asyncio.gather(*(database.write(note, name) for name in ("Left", "Right")))
-    assert threads[-1] == "writer"  # a batch: the loop reads the next requests meanwhile
+    assert threads[-1] == "writer"  # a batch is committed in a thread
 
     monkeypatch.setattr(writer_module, "_FAST_SECONDS", 0.0)
     await database.write(note, "Slow")
@@ -93,14 +93,14 @@ def close_first_day(tx: Transaction, day: str, *, fails: bool = False) -> list[s
     return seen
 
 
-async def test_what_transactions_keep_of_the_venue_follows_every_change(database: Database):
+async def test_the_cached_venue_data_follows_every_change(database: Database):
     async def closed() -> list[str]:
         return await database.write(lambda tx: [each.first for each in list_closings(tx)])
 
     assert await database.write(close_first_day, "2026-12-01") == ["2026-12-01"]
     assert await closed() == ["2026-12-01"]
 
-    for others in ([], [closed()]):  # alone, and in a batch
+    for others in ([], [closed()]):  # once alone and once in a batch
         refused = database.write(close_first_day, "2026-12-02", fails=True)
         with pytest.raises(TableTaken):
             await asyncio.gather(*others, refused)
@@ -114,7 +114,7 @@ async def test_what_transactions_keep_of_the_venue_follows_every_change(database
     assert await closed() == []
 
 
-async def test_a_full_queue_is_refused_at_once(database: Database, monkeypatch):
+async def test_a_write_to_a_full_queue_is_refused_immediately(database: Database, monkeypatch):
     monkeypatch.setattr(writer_module, "QUEUE_LIMIT", 3)
 
     outcomes = await asyncio.gather(
@@ -126,7 +126,7 @@ async def test_a_full_queue_is_refused_at_once(database: Database, monkeypatch):
     assert len(await database.read(names)) == 3
 
 
-async def test_a_caller_that_gave_up_does_not_stop_the_others(database: Database):
+async def test_a_cancelled_write_does_not_stop_the_others(database: Database):
     impatient = asyncio.ensure_future(database.write(note, "a"))
     await asyncio.sleep(0)
     impatient.cancel()
@@ -134,7 +134,7 @@ async def test_a_caller_that_gave_up_does_not_stop_the_others(database: Database
     assert await database.write(note, "b") == "b"
 
 
-async def test_writing_while_another_process_holds_the_file_ends_in_unavailable(
+async def test_a_write_while_another_process_holds_the_database_raises_unavailable(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(waiting, "BUSY_SECONDS", 0.05)
@@ -152,7 +152,9 @@ async def test_writing_while_another_process_holds_the_file_ends_in_unavailable(
 
 
 @pytest.mark.parametrize(("version", "accepted"), [("3.51.2", False), ("3.51.3", True)])
-def test_an_sqlite_that_can_corrupt_a_wal_is_refused(monkeypatch, version: str, accepted: bool):
+def test_an_sqlite_version_with_the_wal_corruption_bug_is_refused(
+    monkeypatch, version: str, accepted: bool
+):
     monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: version)
     if accepted:
         check_engine()
@@ -161,7 +163,7 @@ def test_an_sqlite_that_can_corrupt_a_wal_is_refused(monkeypatch, version: str, 
         check_engine()
 
 
-async def test_a_failing_disk_ends_all_acknowledgement(database: Database, broken):
+async def test_no_write_succeeds_after_a_disk_failure(database: Database, broken):
     outcomes = await asyncio.gather(
         database.write(note, "a"), database.write(fail), return_exceptions=True
     )
@@ -180,13 +182,13 @@ def fail(_reader: Reader) -> None:
 
 
 def fail_and_end(reader: Reader) -> None:
-    """As SQLite may, when a disk gives nothing: it ends the transaction by itself."""
+    """Fail and end the transaction, as SQLite may do on a full disk."""
     reader.connection.execute("ROLLBACK")
     fail(reader)
 
 
 @pytest.mark.parametrize("query", [fail, fail_and_end])
-async def test_after_reads_that_the_disk_failed_the_next_one_is_answered(database, query):
+async def test_a_read_succeeds_after_earlier_reads_failed_because_of_the_disk(database, query):
     for _ in range(3):  # more than there are readers
         with pytest.raises(Unavailable):
             await database.read(query)
@@ -197,7 +199,7 @@ async def test_after_reads_that_the_disk_failed_the_next_one_is_answered(databas
     assert database.peek(names) == []
 
 
-async def test_a_closed_database_refuses_and_leaves_no_wal(database: Database, path):
+async def test_a_closed_database_rejects_calls_and_leaves_no_wal_file(database: Database, path):
     await database.write(note, "a")
 
     await database.close()
@@ -209,7 +211,7 @@ async def test_a_closed_database_refuses_and_leaves_no_wal(database: Database, p
     assert not path.with_name("live.db-wal").exists()
 
 
-async def test_what_waits_when_the_box_stops_is_finished_first(database: Database):
+async def test_queued_writes_are_finished_before_the_box_stops(database: Database):
     writes = [asyncio.ensure_future(database.write(note, f"n{i:03d}")) for i in range(100)]
     await asyncio.sleep(0)
 
@@ -218,9 +220,7 @@ async def test_what_waits_when_the_box_stops_is_finished_first(database: Databas
     assert len(await asyncio.gather(*writes)) == 100
 
 
-def test_beside_another_process_a_free_moment_is_looked_for_every_two_milliseconds(
-    path, monkeypatch
-):
+def test_a_locked_database_is_tried_again_every_two_milliseconds(path, monkeypatch):
     slept = []
 
     def sleep(seconds):

@@ -1,4 +1,4 @@
-"""The queries of the dispatcher, and the pages of the log of deliveries."""
+"""The queries of the dispatcher, and the pages of the delivery log."""
 
 import pytest
 
@@ -22,7 +22,7 @@ MINUTE = 60_000
 
 @pytest.fixture
 async def log(box, clock):
-    """24 events of a minute each to three endpoints, in every state and of three types."""
+    """24 events, one per minute, with deliveries to three endpoints in every state."""
     await box.live.database.write(write_log, clock.now())
     return box.live.database
 
@@ -51,7 +51,7 @@ def write_log(tx, now):
 
 
 def expected(chosen):
-    """The ids that fit, newest event first, found the slow way."""
+    """Return the ids that match, newest event first, found with a simple loop."""
     return [
         f"{n}-{endpoint}"
         for n in reversed(range(EVENTS))
@@ -70,7 +70,7 @@ FILTERS = [
 ]
 
 
-async def test_pages_one_after_the_other_are_the_whole_log_in_order_for_every_filter(log):
+async def test_the_pages_together_contain_the_whole_log_in_order_for_every_filter(log):
     for chosen in FILTERS:
         found, before = [], None
         while True:
@@ -84,7 +84,7 @@ async def test_pages_one_after_the_other_are_the_whole_log_in_order_for_every_fi
         assert found == expected(chosen), chosen
 
 
-async def test_what_arrives_meanwhile_moves_no_page(log):
+async def test_new_deliveries_do_not_shift_the_pages(log):
     first = await log.read(page_deliveries, DeliveryFilter(), None, size=5)
 
     def arrive(tx):
@@ -120,7 +120,7 @@ def seqs(deliveries):
     return [delivery.seq for delivery in deliveries]
 
 
-async def test_new_ones_come_in_the_order_they_were_written(box, clock, endpoint_id):
+async def test_new_deliveries_are_sent_in_the_order_of_their_events(box, clock, endpoint_id):
     peek = box.live.database.peek
 
     assert seqs(peek(iterate_new, endpoint_id)) == [2, 3, 8, 9]
@@ -129,7 +129,7 @@ async def test_new_ones_come_in_the_order_they_were_written(box, clock, endpoint
     assert seqs(peek(iterate_new, "another endpoint")) == []
 
 
-async def test_retries_come_when_they_are_due_the_longest_due_first(box, endpoint_id):
+async def test_retries_are_sent_in_the_order_in_which_they_become_due(box, endpoint_id):
     peek = box.live.database.peek
 
     assert seqs(peek(iterate_retries, endpoint_id, 599)) == []
@@ -138,7 +138,7 @@ async def test_retries_come_when_they_are_due_the_longest_due_first(box, endpoin
     assert peek(find_next_retry, "another endpoint") is None
 
 
-async def test_a_retry_that_is_due_in_more_than_13_hours_is_due_now(box, endpoint_id):
+async def test_a_retry_due_in_more_than_13_hours_is_treated_as_due_now(box, endpoint_id):
     before = 900 - LONGEST_WAIT_MS
 
     peek = box.live.database.peek
@@ -146,7 +146,7 @@ async def test_a_retry_that_is_due_in_more_than_13_hours_is_due_now(box, endpoin
     assert seqs(peek(iterate_retries, endpoint_id, before - 1)) == [7]
 
 
-async def test_a_replay_is_due_now_and_before_the_retries(box, endpoint_id):
+async def test_a_replayed_delivery_is_due_now_and_before_the_retries(box, endpoint_id):
     await box.live.database.write(
         lambda tx: tx.execute("UPDATE delivery SET kind = 'replay' WHERE seq = 7")
     )

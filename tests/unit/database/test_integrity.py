@@ -1,4 +1,4 @@
-"""The start of a box on files that a kill or another program left."""
+"""Starting a box with files left by a crash or written by another program."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ ZONES = newest_zone_database()
 
 
 def run_sqlite(path, *statements):
-    """Run statements in another process, with Python's own SQLite. Returns what it printed."""
+    """Run statements in another process with Python's own SQLite. Return its output."""
     return subprocess.run(
         [sys.executable, "-c", ANOTHER_PROGRAM, str(path), *statements],
         capture_output=True, text=True, check=True,
@@ -41,7 +41,7 @@ def names(reader):
 
 @pytest.mark.process
 @pytest.mark.parametrize("left", ["", "VACUUM", "PRAGMA journal_mode = DELETE"])
-async def test_another_sqlite_program_may_write_to_the_files_of_a_stopped_box(path, clock, left):
+async def test_other_sqlite_programs_can_write_to_the_files_of_a_stopped_box(path, clock, left):
     database = Database(path, clock, Tokens(), ZONES)
     await database.write(hire, "Salma")
     await database.close()
@@ -61,7 +61,7 @@ async def test_another_sqlite_program_may_write_to_the_files_of_a_stopped_box(pa
     assert found[:2] == ["('ok',)", "('Salma Idrissi',) ('Youssef',)"]
 
 
-def test_a_start_keeps_every_commit_of_a_killed_box_and_empties_its_log(path, clock):
+def test_starting_after_a_crash_keeps_every_commit_and_empties_the_wal(path, clock):
     connection = open_connection(path)
     for number in range(5):
         connection.execute("INSERT INTO heartbeat VALUES (1, ?) ON CONFLICT DO UPDATE SET at = ?",

@@ -1,4 +1,4 @@
-"""The schema: made whole or not at all; files of others and newer ones are refused."""
+"""The schema is created completely or not at all. Foreign and newer files are refused."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def test_a_missing_database_is_never_replaced_by_an_empty_one(tmp_path: Path, cl
     assert not (tmp_path / "live.db").exists()
 
 
-def test_a_newer_file_is_refused_untouched(path, clock):
+def test_a_database_with_a_newer_schema_is_refused_and_unchanged(path, clock):
     connection = apsw.Connection(str(path))
     connection.pragma("user_version", read_schema_number(path) + 1)
     connection.close()
@@ -36,7 +36,9 @@ def test_a_newer_file_is_refused_untouched(path, clock):
     [(None, "not a venuebox database"), (b"no database at all" * 100, "restore")],
     ids=["another program's", "damaged"],
 )
-def test_another_file_is_refused(tmp_path: Path, clock: StoppedClock, content, said):
+def test_a_file_that_is_not_a_venuebox_database_is_refused(
+    tmp_path: Path, clock: StoppedClock, content, said
+):
     path = tmp_path / "live.db"
     if content is None:
         connection = apsw.Connection(str(path))

@@ -1,4 +1,4 @@
-"""What SQL leaves out of a search is nobody whom it looks for."""
+"""The SQL filter of a search never excludes a matching reservation."""
 
 from datetime import date, timedelta
 
@@ -26,13 +26,13 @@ def enter(tx: Transaction) -> None:
         entered = enter_by_staff(tx, booking, actor="staff:1")
         if number % 2:
             erase_past_guests(tx, [entered.id])
-        if number % 3 == 0:  # as of an evening that is over
+        if number % 3 == 0:  # like a reservation of a past evening
             tx.execute(
                 "UPDATE reservation SET access_code = NULL WHERE id = :id", {"id": entered.id}
             )
 
 
-async def test_a_search_finds_whom_a_look_at_everybody_finds(box):
+async def test_the_indexed_search_finds_the_same_guests_as_a_full_scan(box):
     await box.live.database.write(enter)
     everybody = await box.live.database.read(
         lambda reader: [get_reservation(reader, id_) for id_ in list_found(reader, Wanted())]

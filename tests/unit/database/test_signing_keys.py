@@ -16,7 +16,7 @@ from tests.unit.arrivals import add_reservation
 @pytest.mark.parametrize(
     ("now", "verifies"), [("2026-12-02T23:59:59Z", True), ("2026-12-03T00:00:00Z", False)]
 )
-async def test_an_old_key_verifies_until_two_days_after_the_last_pass_it_signed(
+async def test_an_old_signing_key_verifies_until_two_days_after_the_last_pass_it_signed(
     box, clock, now, verifies
 ):
     database = box.live.database
@@ -33,13 +33,13 @@ async def test_an_old_key_verifies_until_two_days_after_the_last_pass_it_signed(
     assert len(await database.read(list_public_keys)) == 1 + verifies
 
 
-async def test_the_key_that_signs_verifies_without_any_reservation(box, clock):
+async def test_the_current_signing_key_verifies_even_without_reservations(box, clock):
     clock.set("2031-01-01T00:00:00Z")
 
     assert await box.live.database.read(find_verifying_key, box.live.keyring, 1) is not None
 
 
-async def test_the_key_at_rest_is_not_the_key(box):
+async def test_the_stored_signing_key_is_encrypted(box):
     database, keyring = box.live.database, box.live.keyring
     _, private_key = await database.read(get_signing_key, keyring)
 
@@ -48,12 +48,12 @@ async def test_the_key_at_rest_is_not_the_key(box):
     assert private_key.private_bytes_raw() not in stored
 
 
-async def test_a_key_of_another_box_is_refused_with_what_to_do(box):
+async def test_a_signing_key_of_another_box_is_refused_with_a_remedy(box):
     with pytest.raises(OperatorError, match=r"master\.key"):
         await box.live.database.read(get_signing_key, Keyring(bytes(32), "live"))
 
 
-async def test_a_pass_is_signed_afresh_with_the_key_of_the_day(box):
+async def test_a_pass_is_signed_again_with_the_current_key(box):
     database, keyring = box.live.database, box.live.keyring
     guest = await database.write(add_reservation, slot="22:00", guests=4)
 

@@ -17,7 +17,7 @@ MIB = 1 << 20
 
 
 def fill(path: Path, mib: int, row: int = 400) -> None:
-    """Write so much into a table, and as much that is deleted again."""
+    """Write this much data into a table, and delete the same amount of other data."""
     connection = open_connection(path)
     connection.execute("CREATE TABLE bulk (id INTEGER PRIMARY KEY, content BLOB)")
     connection.execute(
@@ -38,7 +38,7 @@ def count_bulk(path: Path) -> tuple[int, int]:
         connection.close()
 
 
-def test_a_copy_has_every_row_and_nothing_that_was_deleted(path, tmp_path):
+def test_a_copy_has_every_row_and_no_deleted_data(path, tmp_path):
     fill(path, 1)
     copy = tmp_path / "copy.db"
 
@@ -51,7 +51,7 @@ def test_a_copy_has_every_row_and_nothing_that_was_deleted(path, tmp_path):
     assert [path.name for path in tmp_path.glob("copy*")] == ["copy.db"]
 
 
-def test_a_copy_holds_no_writer_up_and_has_nothing_that_was_written_meanwhile(path, tmp_path):
+def test_a_copy_does_not_block_writers_and_excludes_later_writes(path, tmp_path):
     fill(path, 4)
     before = count_bulk(path)
     reading, writing = open_connection(path, writable=False), open_connection(path)
@@ -76,7 +76,7 @@ def test_a_copy_holds_no_writer_up_and_has_nothing_that_was_written_meanwhile(pa
 
 
 @pytest.mark.parametrize("from_the_end", [50, None], ids=["a table's page", "the schema's page"])
-def test_no_copy_is_made_of_a_damaged_database(path, tmp_path, from_the_end):
+def test_copying_a_damaged_database_is_refused(path, tmp_path, from_the_end):
     fill(path, 1)
     page = path.stat().st_size // PAGE_BYTES - from_the_end if from_the_end else 1
     with path.open("r+b") as file:
@@ -89,7 +89,7 @@ def test_no_copy_is_made_of_a_damaged_database(path, tmp_path, from_the_end):
     assert list(tmp_path.glob("copy*")) == []
 
 
-def test_a_full_disk_leaves_no_part_of_a_copy(path, tmp_path, monkeypatch):
+def test_a_copy_that_fills_the_disk_leaves_no_partial_file(path, tmp_path, monkeypatch):
     fill(path, 1)
 
     class Full(apsw.Connection):
@@ -105,7 +105,7 @@ def test_a_full_disk_leaves_no_part_of_a_copy(path, tmp_path, monkeypatch):
     assert list(tmp_path.glob("copy*")) == []
 
 
-def test_a_vacuum_keeps_every_row_and_frees_the_space_of_deleted_ones(path):
+def test_a_vacuum_keeps_every_row_and_frees_deleted_space(path):
     fill(path, 4)
     before = count_bulk(path)
 
@@ -115,7 +115,7 @@ def test_a_vacuum_keeps_every_row_and_frees_the_space_of_deleted_ones(path):
     assert count_bulk(path) == before
 
 
-def test_a_vacuum_writes_guests_to_no_other_disk_than_the_databases(tmp_path, monkeypatch):
+def test_a_vacuum_writes_guest_data_only_to_the_disk_of_the_database(tmp_path, monkeypatch):
     path = tmp_path / "live.db"
     path.touch()  # without our schema, a vacuum has few steps
     fill(path, 5, row=MIB)
@@ -124,7 +124,7 @@ def test_a_vacuum_writes_guests_to_no_other_disk_than_the_databases(tmp_path, mo
     def open_watched(path):
         def look():
             seen.update(unnamed_files() - before)
-            return False  # go on
+            return False  # continue the vacuum
 
         connection = open_connection(path)
         connection.set_progress_handler(look, 2)
@@ -138,7 +138,7 @@ def test_a_vacuum_writes_guests_to_no_other_disk_than_the_databases(tmp_path, mo
 
 
 def unnamed_files():
-    """Those that this process has open and that no folder shows."""
+    """Return the open files of this process that no longer have a name."""
     found = set()
     for handle in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):

@@ -11,7 +11,7 @@ codes = st.text(ACCESS_CODE_ALPHABET, min_size=4, max_size=4).map("SVC-{}".forma
 @pytest.mark.parametrize(
     "text", ["", "SVC", "SVC-", "7K2", "SVC-7K2MX", "7K2MX", "ABC-7K2M", "7K2é", "SVC1" * 30]
 )
-def test_other_texts_are_no_codes(text):
+def test_texts_that_do_not_look_like_a_code_are_rejected(text):
     assert parse_access_code(text) is None
 
 
@@ -20,12 +20,12 @@ def test_other_texts_are_no_codes(text):
     [("SVC-O234", "SVC-Q234"), ("SVC-0234", "SVC-D234"), ("SVC-I234", "SVC-J234"),
      ("SVC-Z345", "SVC-2345"), ("SVC-B345", "SVC-8345"), ("SVC-5345", "SVC-S345")],
 )  # fmt: skip
-def test_signs_that_resemble_each_other_are_forgiven(typed, meant):
+def test_easily_confused_characters_in_an_access_code_are_corrected(typed, meant):
     assert meant in lookalikes(typed)
 
 
 @given(codes)
-def test_lookalikes_are_codes_that_could_be_given_and_never_the_code_itself(code):
+def test_lookalikes_are_valid_codes_other_than_the_code_itself(code):
     found = lookalikes(code)
 
     assert parse_access_code(code) == code

@@ -36,12 +36,12 @@ passes = st.builds(
 
 
 def genuine(text: str) -> ReadPass | None:
-    """What a door would believe: a reading that our key signed."""
+    """Return a reading of the text that is signed with our key, if there is one."""
     return next((read for read in decode_passes(text) if read.is_signed_by(PUBLIC_KEY)), None)
 
 
 @given(passes)
-def test_a_pass_comes_back_from_139_characters_that_a_qr_code_carries_alphanumerically(guest_pass):
+def test_a_pass_survives_encoding_to_139_alphanumeric_characters(guest_pass):
     text = encode_pass(guest_pass, PRIVATE_KEY)
 
     read = genuine(text)
@@ -55,7 +55,7 @@ def test_a_pass_comes_back_from_139_characters_that_a_qr_code_carries_alphanumer
 
 
 @pytest.mark.parametrize("vector", VECTORS["vectors"], ids=lambda vector: vector["note"])
-def test_the_vectors_of_other_implementations_are_read_and_written_alike(vector):
+def test_passes_are_read_and_written_as_in_the_test_vectors(vector):
     read = genuine(vector.get("read", vector["text"]))
 
     assert (read is not None) == vector["valid"]
@@ -65,7 +65,7 @@ def test_the_vectors_of_other_implementations_are_read_and_written_alike(vector)
 
 
 @pytest.mark.parametrize("reading", VECTORS["readings"], ids=lambda reading: reading["note"])
-def test_the_known_form_is_cut_out_of_what_was_read(reading):
+def test_a_pass_is_extracted_from_a_longer_scanned_text(reading):
     kind, value = classify(reading["read"])
 
     assert kind == reading["kind"]
@@ -73,7 +73,7 @@ def test_the_known_form_is_cut_out_of_what_was_read(reading):
 
 
 @given(st.text(max_size=300))
-def test_no_text_whatever_is_believed_and_none_raises(text):
+def test_no_arbitrary_text_is_a_valid_pass_or_raises(text):
     assert genuine(text) is None
     assert genuine(f"SVC1{text}") is None
     resembles_pass(text)
@@ -84,7 +84,7 @@ OTHERS = ["", "SVC", "SVC-7K2M", "https://example.com", "svc2abc", "7K2M"]
 
 
 @pytest.mark.parametrize("text", [*RUINS, *OTHERS])
-def test_the_ruins_of_a_pass_are_known_for_ours_and_nothing_else(text):
+def test_a_damaged_pass_is_recognised_as_ours_and_other_texts_are_not(text):
     assert resembles_pass(text) is (text in RUINS)
 
 

@@ -50,23 +50,23 @@ HOSTS = {
 
 @pytest.mark.parametrize("keys", HOSTS.values(), ids=HOSTS)
 @given(text=texts)
-def test_what_a_host_makes_of_a_scan_is_turned_back(keys, text):
+def test_a_scan_typed_with_another_keyboard_layout_is_converted_back(keys, text):
     assert text in list(spellings(f" {typed(text, keys)}\r\n", LENGTH))
 
 
 @given(st.text(string.ascii_uppercase.replace("L", ""), min_size=LENGTH, max_size=LENGTH))
-def test_the_key_b_and_the_keys_g_h_are_told_apart_by_the_length(text):
-    # Where B writes lam and alef, a text with a few of both has few readings.
+def test_the_arabic_key_b_and_the_keys_g_h_are_distinguished_by_text_length(text):
+    # If the key B types lam and alef, a text with few of both has few readings.
     text = text.replace("GH", "GX").replace("B", "K")[:-6] + "BGHBGH"
 
     assert text in list(spellings(typed(text, ARABIC | {"B": "لا"}), LENGTH))
 
 
 @given(st.text(max_size=400))
-def test_the_guesses_are_few_whatever_was_typed(text):
+def test_the_number_of_guesses_is_limited_for_any_text(text):
     assert len(list(spellings(text, LENGTH))) <= 3 + 2 * 128
 
 
 @given(texts)
-def test_the_text_as_it_came_is_the_first_guess(text):
+def test_the_unchanged_text_is_the_first_guess(text):
     assert next(spellings(text, LENGTH)) == text

@@ -1,4 +1,4 @@
-"""Exports of the door log: every stored column, both times, and the names that are still stored."""
+"""Exports of the scan log: every stored column, both times, and the remaining names."""
 
 import json
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ SATURDAY = date(2026, 11, 21)
 
 
 def fill(tx):
-    """Twelve scans: ten ladies of one party, a refusal and an undo."""
+    """Insert twelve scans: ten guests of one party, a refusal and an undo."""
     terminal = get_terminal(tx, issue_terminal(tx, "Porte, «nord»")[0])
     guest = add_reservation(tx, guests=20, customer_name="=Salma Idrissi", access_code="SVC-7K2M")
     for n in range(10):
@@ -30,12 +30,12 @@ def fill(tx):
 
 @dataclass
 class Log:
-    """The log of a box, and its exports."""
+    """The scan log of a box, and its exports."""
 
     box: object
 
     async def export(self, kind="json", *, since=None, until=None):
-        """The bytes of an export."""
+        """Return the bytes of an export."""
         live = self.box.live.database
         log = await live.read(Export, kind, since, until)
         content = log.begin()
@@ -44,7 +44,7 @@ class Log:
         return content + log.end()
 
     async def change(self, sql):
-        """Reach past the code into the table."""
+        """Change a row directly in the table."""
         await self.box.live.database.write(lambda tx: tx.execute(sql))
 
 
@@ -54,7 +54,7 @@ async def log(box) -> Log:
     return Log(box)
 
 
-async def test_a_scan_is_exported_with_both_times_and_the_names_still_stored(log):
+async def test_a_scan_is_exported_with_both_times_and_the_stored_names(log):
     scans = json.loads(await log.export())
 
     scan = scans[0]
@@ -68,12 +68,12 @@ async def test_a_scan_is_exported_with_both_times_and_the_names_still_stored(log
     assert (scan["table"], scan["first_name"], scan["access_code"]) == (
         "Terrasse 1", "=Salma", "SVC-7K2M"
     )  # fmt: skip
-    refused = scans[10]  # by a terminal with an impossible clock
+    refused = scans[10]  # a scan of a terminal with an impossible clock
     assert (refused["device_at"], refused["device_at_utc"]) == (10**17, None)
     assert refused["read_hash"] == "00" * 32
 
 
-async def test_venue_time_is_that_of_the_day_of_the_scan(log):
+async def test_venue_time_uses_the_offset_on_the_day_of_the_scan(log):
     await log.change("UPDATE scan_log SET at = 1767222000000 WHERE seq = 12")  # 31 December 2025
 
     scan = json.loads(await log.export())[11]
@@ -82,7 +82,7 @@ async def test_venue_time_is_that_of_the_day_of_the_scan(log):
     assert scan["at_venue"] == "2026-01-01T00:00:00.000+01:00"
 
 
-async def test_no_cell_of_the_csv_is_a_formula_and_no_line_is_broken(log):
+async def test_no_cell_of_the_csv_is_a_formula_or_contains_a_line_break(log):
     content = await log.export("csv")
 
     text = content.decode("utf-8-sig")
@@ -94,7 +94,7 @@ async def test_no_cell_of_the_csv_is_a_formula_and_no_line_is_broken(log):
     assert columns["admitted"] == "'-1"
 
 
-async def test_erased_texts_are_in_no_export(log):
+async def test_erased_texts_are_missing_from_the_export(log):
     await log.change("UPDATE scan_log SET reason = NULL, verdict = '{}'")
     await log.change("UPDATE reservation SET customer_name = NULL, access_code = NULL")
 
@@ -105,10 +105,10 @@ async def test_erased_texts_are_in_no_export(log):
     assert b"SVC-" not in content
 
 
-async def test_a_period_counts_in_evenings(log):
+async def test_an_export_period_is_counted_in_evenings(log):
     await log.change(
         "UPDATE scan_log SET at = 1795327199999 WHERE seq <= 3"
-    )  # 22 Nov, 05:59:59 there
+    )  # 22 November, 05:59:59 in the venue
     await log.change("UPDATE scan_log SET at = 1795327200000 WHERE seq > 3")
 
     saturday = json.loads(await log.export(since=SATURDAY, until=SATURDAY))
@@ -119,7 +119,7 @@ async def test_a_period_counts_in_evenings(log):
     assert json.loads(await log.export(since=date(2027, 1, 1))) == []
 
 
-async def test_an_export_of_many_pages_has_every_scan_once(log, monkeypatch):
+async def test_an_export_of_many_pages_contains_every_scan_once(log, monkeypatch):
     monkeypatch.setattr("appliance.door.scan_log._PAGE_ROWS", 5)
 
     assert [scan["seq"] for scan in json.loads(await log.export())] == list(range(1, 13))

@@ -53,11 +53,11 @@ def decide(*, generation=0, arrivals=None, too_early=False, **changes) -> str:
      ({"arrived": 2, "people_out": 2, "status": "completed"}, "already_checked_in"),
      ({"status": "completed"}, "checked_in"), ({"generation": None}, "checked_in")],
 )  # fmt: skip
-def test_the_first_check_that_fails_decides(changes, result):
+def test_the_first_failing_check_decides_the_verdict(changes, result):
     assert decide(**changes) == result
 
 
-def test_only_guests_whom_the_box_knows_can_be_let_in_with_a_reason():
+def test_only_a_guest_known_to_the_box_can_be_let_in_anyway():
     assert OVERRIDABLE.isdisjoint(ABOUT_NOBODY | {"ambiguous"})
     assert {COLOURS[result] for result in OVERRIDABLE} == {"amber", "red"}
 
@@ -68,7 +68,7 @@ def test_only_guests_whom_the_box_knows_can_be_let_in_with_a_reason():
     [*((result, see(a_guest(), arrived=1)) for result in COLOURS),
      *((result, None) for result in sorted(ABOUT_NOBODY))],
 )  # fmt: skip
-def test_each_verdict_has_a_sentence_for_staff_and_one_for_the_guest_in_each_language(
+def test_each_verdict_has_a_sentence_for_staff_and_for_the_guest_in_each_language(
     result, language, seen
 ):
     said = phrase(Verdict(result, seen, admitted=1, first_check_in=FIRST), language)
@@ -95,11 +95,11 @@ verdicts = st.builds(
 
 
 @given(verdicts)
-def test_a_verdict_comes_back_from_the_log_as_it_was(verdict):
+def test_a_verdict_from_the_scan_log_equals_the_original(verdict):
     assert Verdict.from_json(verdict.to_json()) == verdict
 
 
-def test_what_the_log_keeps_of_a_guest_is_nothing_personal():
+def test_a_verdict_in_the_scan_log_contains_no_personal_data():
     kept = Verdict("checked_in", see(a_guest()), admitted=2).to_json()
 
     for personal in ("Salma", "Idrissi", "salma@example.com", "600", "fenêtre"):

@@ -43,7 +43,7 @@ async def environment(tmp_path, clock, mail_settings):
 
 
 async def open_environment(path: Path, clock, mail_settings):
-    """Open the database at `path`, of a furnished venue (tests/builders.py) if it is new."""
+    """Open the database at `path`. A new one has a furnished venue (tests/builders.py)."""
     copy_furnished(path)
     database = Database(path, clock, Tokens(), newest_zone_database())
     return Environment(
@@ -86,7 +86,7 @@ def a_letter_in(
 
 @pytest.fixture
 def a_letter(environment):
-    """Return `a_letter(language="ar")`, which queues a confirmation. Their times never overlap."""
+    """Return `a_letter(language="ar")`, which queues a confirmation for a time of its own."""
     minute = iter(range(0, 2000, 2))
 
     async def queue(**values):

@@ -55,7 +55,7 @@ def parts(message):
 
 
 def with_changes(contents, **changes):
-    """Return the contents with fields of email, reservation or venue replaced: `venue__name=…`."""
+    """Return the contents with replaced fields, such as `venue__name=…`."""
     for path, value in changes.items():
         part, _, field = path.partition("__")
         inner = getattr(contents, part)
@@ -99,7 +99,7 @@ async def contents(environment, a_letter):
     return await environment.database.read(read_contents, environment, letter_id)
 
 
-async def test_the_pass_in_the_letter_is_read_by_a_scanner(contents, monkeypatch):
+async def test_the_qr_code_in_the_email_decodes_to_the_guest_pass(contents, monkeypatch):
     monkeypatch.setattr("appliance.email.rendering.qr_png", qr_png)
     letter = received(Composer(SENDER).compose(contents))
 
@@ -116,7 +116,7 @@ async def test_the_pass_in_the_letter_is_read_by_a_scanner(contents, monkeypatch
     assert attached.get_content() == picture.get_content()
 
 
-async def test_the_headers_say_who_to_whom_when_and_that_a_machine_wrote(contents):
+async def test_the_headers_give_sender_recipient_and_date_and_mark_the_email_as_automatic(contents):
     letter = received(Composer(SENDER).compose(contents))
 
     (sender,) = letter["From"].addresses
@@ -138,7 +138,7 @@ def without_pictures(monkeypatch):
     monkeypatch.setattr("appliance.email.rendering.qr_png", lambda *_: b"\x89PNG")
 
 
-async def test_nothing_in_the_letter_is_fetched_from_anywhere(contents):
+async def test_the_email_loads_nothing_from_other_servers(contents):
     _, html, _ = parts(received(Composer(SENDER).compose(contents)))
 
     assert re.findall(r'src="([^"]*)"', html) == [f"cid:pass.{contents.email.id}@venuebox.invalid"]
@@ -147,7 +147,7 @@ async def test_nothing_in_the_letter_is_fetched_from_anywhere(contents):
     assert "@import" not in html
 
 
-async def test_an_international_address_is_written_raw_and_its_domain_in_ascii(contents):
+async def test_an_international_address_is_written_unencoded_with_its_domain_in_ascii(contents):
     changed = with_changes(contents, email__recipient="zoë@bücher.example")
     message = Composer(SENDER).compose(changed)
 
@@ -162,13 +162,13 @@ async def test_an_international_address_is_written_raw_and_its_domain_in_ascii(c
     ["x", "@x.example", "x@", "a b@x.example", "a@b@c", "a\r\nBcc: x@y.example", "a,b@c.example",
      "a@" + "b" * 64 + ".example", "<a@b.example>", 'a"b@c.example'],
 )  # fmt: skip
-async def test_no_letter_is_addressed_to_what_is_no_address(contents, address):
+async def test_an_email_to_an_unusable_address_is_not_composed(contents, address):
     with pytest.raises(UnusableAddress):
         Composer(SENDER).compose(with_changes(contents, email__recipient=address))
     assert Composer(address).sender is None
 
 
-async def test_the_outbox_shows_a_letter_even_while_no_sender_is_set(at_port, a_letter):
+async def test_the_outbox_shows_an_email_even_if_no_sender_is_configured(at_port, a_letter):
     environment = at_port(25, sender="")
     letter = await render_email(environment, await a_letter())
 
@@ -213,7 +213,9 @@ def the_event(message):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("kind", EMAIL_KINDS)
-async def test_each_letter_carries_what_its_guest_needs_and_no_more(contents_of, kind, language):
+async def test_each_email_contains_what_its_guest_needs_and_nothing_else(
+    contents_of, kind, language
+):
     contents = await contents_of(kind, language)
 
     letter = received(Composer(SENDER).compose(contents))
@@ -242,7 +244,7 @@ async def test_each_letter_carries_what_its_guest_needs_and_no_more(contents_of,
 @pytest.mark.parametrize(
     ("now", "is_offered"), [("2026-11-21T17:29:59Z", True), ("2026-11-21T17:30:00Z", False)]
 )
-async def test_a_guest_who_is_too_late_to_cancel_is_offered_no_link(
+async def test_a_guest_who_can_no_longer_cancel_gets_no_cancel_link(
     contents_of, clock, now, is_offered
 ):
     clock.set(now)
@@ -252,7 +254,7 @@ async def test_a_guest_who_is_too_late_to_cancel_is_offered_no_link(
 
 
 @pytest.mark.parametrize("kind", EMAIL_KINDS)
-async def test_only_a_reminder_can_be_called_off_and_one_click_is_enough(contents_of, kind):
+async def test_only_reminders_can_be_unsubscribed_from_with_one_click(contents_of, kind):
     contents = await contents_of(kind)
 
     sent = Composer(SENDER).compose(contents)
@@ -269,7 +271,7 @@ async def test_only_a_reminder_can_be_called_off_and_one_click_is_enough(content
 
 @pytest.mark.parametrize("kind", EMAIL_KINDS)
 @pytest.mark.parametrize("text", HOSTILE)
-async def test_no_letter_is_broken_open_by_what_was_typed(contents_of, kind, text):
+async def test_typed_text_cannot_inject_markup_or_headers_into_an_email(contents_of, kind, text):
     contents = await contents_of(kind)
     fields = ("customer_name", "notes", "table_name")
     hostile = with_changes(contents, **{f"reservation__{field}": text for field in fields})
@@ -286,7 +288,7 @@ async def test_no_letter_is_broken_open_by_what_was_typed(contents_of, kind, tex
 
 
 @pytest.mark.parametrize(("kind", "method"), [("confirmation", "PUBLISH"), ("cancelled", "CANCEL")])
-async def test_the_calendar_part_and_its_file_name_the_same_method(contents_of, kind, method):
+async def test_the_calendar_part_and_its_attachment_have_the_same_method(contents_of, kind, method):
     contents = with_changes(await contents_of(kind), venue__name='Café "L’Été"; Riad, & fils')
 
     letter = received(Composer(SENDER).compose(contents))
@@ -300,7 +302,7 @@ async def test_the_calendar_part_and_its_file_name_the_same_method(contents_of, 
     )  # fmt: skip
 
 
-async def test_the_calendar_file_has_the_instant_in_the_zone_of_the_venue(contents_of, clock):
+async def test_the_calendar_file_has_the_start_in_the_time_zone_of_the_venue(contents_of, clock):
     clock.set("2026-09-01T12:00:00Z")
     contents = await contents_of("confirmation", date="2026-09-19")  # the last evening at +01
 
@@ -315,7 +317,7 @@ async def test_the_calendar_file_has_the_instant_in_the_zone_of_the_venue(conten
      ("accepted", "cancelled"), ("declined", "confirmed"), ("cancelled", "confirmed"),
      ("reminder", "cancelled"), ("payment_due", "confirmed")],
 )  # fmt: skip
-async def test_a_letter_that_is_no_longer_true_is_not_sent(contents_of, kind, status):
+async def test_an_outdated_email_is_not_sent(contents_of, kind, status):
     contents = await contents_of(kind, status=status)
 
     assert contents.moot == f"the reservation is {status}"

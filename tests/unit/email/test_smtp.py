@@ -37,7 +37,7 @@ from tests.webhooks.receivers import a_server
         ("data", "451 4.3.0 later", "waiting", "email refused with 451 4.3.0"),
     ],
 )  # fmt: skip
-async def test_what_a_server_refuses_decides_between_giving_up_and_coming_back(
+async def test_the_status_code_of_the_mail_server_decides_between_retrying_and_giving_up(
     deliver, caplog, stage, answer, state, trouble
 ):
     with caplog.at_level(logging.DEBUG, "appliance"):
@@ -55,7 +55,7 @@ async def test_what_a_server_refuses_decides_between_giving_up_and_coming_back(
     ("answer", "connections"),
     [("421 4.7.0 so many and no more", 3), ("451 4.7.0 rate of a session", 3), (None, 1)],
 )
-async def test_letters_that_wait_share_as_few_connections_as_the_server_allows(
+async def test_waiting_emails_share_as_few_connections_as_the_server_allows(
     at_port, a_letter, clock, answer, connections
 ):
     class Moody(Handler):
@@ -77,7 +77,7 @@ async def test_letters_that_wait_share_as_few_connections_as_the_server_allows(
     assert len({id(session) for session in handler.sessions}) == connections
 
 
-async def test_an_international_address_travels_with_smtputf8_or_not_at_all(deliver):
+async def test_an_international_address_needs_a_server_with_smtputf8(deliver):
     async with smtp_server() as (port, handler):
         outcome, _, _ = await deliver(port, recipient="zoë@guest.example")
     assert outcome == "sent"
@@ -92,7 +92,7 @@ async def test_an_international_address_travels_with_smtputf8_or_not_at_all(deli
 
 
 @pytest.mark.slow
-async def test_a_server_that_accepts_and_says_nothing_is_given_five_seconds_in_total(deliver):
+async def test_a_mail_server_that_never_responds_is_given_up_after_five_seconds(deliver):
     async def silent(reader, _writer):
         await reader.read()
 
@@ -105,14 +105,14 @@ async def test_a_server_that_accepts_and_says_nothing_is_given_five_seconds_in_t
     assert 4.9 < took < 40  # the time limit of the SMTP dialogue alone is 60 s
 
 
-async def test_a_server_that_hangs_at_the_goodbye_has_taken_the_letter(deliver):
+async def test_an_email_counts_as_sent_if_the_server_hangs_at_quit(deliver):
     async with a_server(lambda r, w: converse(r, w, until="accepted")) as port:
         outcome, row, _ = await deliver(port)
 
     assert (outcome, row.state) == ("sent", "sent")
 
 
-async def test_a_server_that_hangs_over_a_letter_is_left_in_the_end(deliver):
+async def test_a_server_that_hangs_while_receiving_an_email_is_given_up(deliver):
     async def swallow(reader, writer):
         await converse(reader, writer, until="body")
         await reader.read()
@@ -127,7 +127,9 @@ async def test_a_server_that_hangs_over_a_letter_is_left_in_the_end(deliver):
     assert email_worker._environment.database.peek(find_email, row.id).attempts == 1
 
 
-async def test_a_server_that_ponders_over_a_letter_is_not_given_it_twice(deliver, letter_row):
+async def test_an_email_is_not_sent_again_while_the_server_is_slow_to_accept_it(
+    deliver, letter_row
+):
     class Pondering(Handler):
         async def handle_DATA(self, server, session, envelope):  # noqa: N802
             await asyncio.sleep(0.8)
@@ -145,7 +147,7 @@ async def test_a_server_that_ponders_over_a_letter_is_not_given_it_twice(deliver
 
 
 class Strict(Handler):
-    """A relay that turns away whoever greets as `localhost`."""
+    """A mail server that refuses clients which greet as `localhost`."""
 
     def __init__(self):
         super().__init__()
@@ -161,7 +163,7 @@ class Strict(Handler):
     ("sender", "domain"),
     [("table@riad.example", "riad.example"), ("table@café.ma", "xn--caf-dma.ma")],
 )
-async def test_a_trial_does_what_an_email_does(sender, domain):
+async def test_the_connection_test_uses_the_same_steps_as_a_real_email(sender, domain):
     async with smtp_server(Strict()) as (port, handler):
         settings = MailSettings(host="127.0.0.1", port=port, security="none", sender=sender)
 

@@ -33,7 +33,7 @@ def settings_for(port, security, **more):
     return MailSettings(port=port, security=security, **more)
 
 
-async def test_starttls_protects_the_sign_in_and_the_letter(server_tls, certificate, message):
+async def test_starttls_protects_the_sign_in_and_the_email(server_tls, certificate, message):
     seen = []
 
     def check(_server, session, _envelope, mechanism, data):
@@ -59,7 +59,7 @@ async def test_starttls_protects_the_sign_in_and_the_letter(server_tls, certific
 
 
 @pytest.mark.parametrize(("host", "trusted"), [("localhost", False), ("127.0.0.1", True)])
-async def test_a_certificate_that_nobody_vouches_for_or_of_another_name_is_refused(
+async def test_an_untrusted_certificate_or_one_for_another_name_is_refused(
     server_tls, certificate, message, host, trusted
 ):
     trust = ssl.create_default_context(cadata=certificate.pem if trusted else None)
@@ -70,7 +70,7 @@ async def test_a_certificate_that_nobody_vouches_for_or_of_another_name_is_refus
     assert handler.envelopes == []
 
 
-async def test_starttls_that_the_server_does_not_offer_is_never_done_without(message):
+async def test_no_email_is_sent_if_the_server_does_not_offer_the_required_starttls(message):
     async with smtp_server() as (port, handler):
         with pytest.raises(Undelivered) as refused:
             await SmtpSender(settings_for(port, "starttls")).send(message)
@@ -78,7 +78,7 @@ async def test_starttls_that_the_server_does_not_offer_is_never_done_without(mes
     assert handler.envelopes == []
 
 
-async def test_tls_from_the_first_byte_is_spoken_and_verified(server_tls, certificate, message):
+async def test_implicit_tls_is_supported_and_verified(server_tls, certificate, message):
     serve = functools.partial(converse, until="accepted")
     async with a_server(serve, ssl=server_tls) as port:
         trust = ssl.create_default_context(cadata=certificate.pem)

@@ -7,7 +7,7 @@ MINUTE = 60
 
 
 @pytest.mark.parametrize("missing", ["host", "sender"])
-async def test_without_a_mail_server_or_a_sender_letters_fail_at_once_and_wait(
+async def test_emails_wait_if_no_mail_server_or_sender_is_configured(
     at_port, clock, a_letter, letter_row, missing
 ):
     email_worker = EmailWorker(at_port(25, **{missing: ""}))
@@ -32,7 +32,7 @@ async def test_without_a_mail_server_or_a_sender_letters_fail_at_once_and_wait(
         ({"recipient": "two words@guest.example"}, "the address cannot be used"),
     ],
 )
-async def test_a_letter_that_has_nothing_left_to_say_is_not_sent(
+async def test_an_email_that_became_pointless_is_not_sent(
     email_worker, a_letter, mailbox, letter_row, change, reason
 ):
     letter_id = await a_letter(**change)
@@ -43,7 +43,7 @@ async def test_a_letter_that_has_nothing_left_to_say_is_not_sent(
     assert mailbox.messages == []
 
 
-async def test_an_erased_recipient_is_written_to_no_more(
+async def test_an_erased_guest_gets_no_more_emails(
     email_worker, environment, a_letter, mailbox, letter_row, clock
 ):
     mailbox.refuse("deferred")
@@ -57,7 +57,7 @@ async def test_an_erased_recipient_is_written_to_no_more(
     assert mailbox.messages == []
 
 
-async def test_a_letter_that_is_kept_is_said_to_be_sent_and_is_not(
+async def test_in_the_test_environment_an_email_is_stored_as_sent_but_not_sent(
     email_worker, a_letter, mailbox, letter_row
 ):
     letter_id = await a_letter(keep=True)

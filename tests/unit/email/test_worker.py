@@ -7,7 +7,7 @@ from tests.waiting import until, within
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
-async def test_an_accepted_letter_is_sent_once_and_the_postman_is_idle_after(
+async def test_an_accepted_email_is_sent_once_and_then_the_worker_is_idle(
     email_worker, environment, a_letter, mailbox, letter_row
 ):
     letter_id = await a_letter()
@@ -22,7 +22,7 @@ async def test_an_accepted_letter_is_sent_once_and_the_postman_is_idle_after(
     assert environment.database.peek(email_worker.job.next_due) is None
 
 
-async def test_a_failed_letter_climbs_the_ladder_until_it_is_accepted(
+async def test_a_failed_email_is_retried_at_growing_intervals_until_it_is_accepted(
     email_worker, a_letter, mailbox, letter_row, clock
 ):
     mailbox.refuse("deferred", "451")
@@ -43,7 +43,7 @@ async def test_a_failed_letter_climbs_the_ladder_until_it_is_accepted(
     assert len(mailbox.messages) == 1
 
 
-async def test_a_letter_is_given_up_once_the_evening_is_over(
+async def test_an_email_is_given_up_after_the_evening_is_over(
     email_worker, environment, a_letter, mailbox, letter_row, clock
 ):
     clock.set("2026-11-22T05:57:00Z")
@@ -58,7 +58,7 @@ async def test_a_letter_is_given_up_once_the_evening_is_over(
     assert environment.database.peek(email_worker.job.next_due) is None
 
 
-async def test_a_server_that_hangs_costs_one_booking_its_wait_and_the_next_ones_nothing(
+async def test_a_hanging_mail_server_delays_one_booking_but_not_the_next_ones(
     email_worker, a_letter, mailbox, letter_row
 ):
     email_worker.answer_within = 0.2
@@ -78,7 +78,9 @@ async def test_a_server_that_hangs_costs_one_booking_its_wait_and_the_next_ones_
     assert await email_worker.send_now(await a_letter()) == "sent"
 
 
-async def test_a_letter_is_never_in_two_hands_at_once(email_worker, a_letter, mailbox, clock):
+async def test_an_email_is_never_sent_by_two_workers_at_once(
+    email_worker, a_letter, mailbox, clock
+):
     mailbox.gate.clear()
     letter_id = await a_letter()
     asked = [asyncio.create_task(email_worker.send_now(letter_id)) for _ in range(10)]
@@ -92,7 +94,7 @@ async def test_a_letter_is_never_in_two_hands_at_once(email_worker, a_letter, ma
     assert len(mailbox.messages) == 1
 
 
-async def test_letters_that_wait_behind_a_server_out_of_reach_are_answered_and_sent_later(
+async def test_bookings_succeed_while_the_mail_server_is_unreachable_and_emails_follow_later(
     email_worker, a_letter, mailbox, letter_row, clock
 ):
     mailbox.refuse("unreachable", "no connection")
@@ -111,7 +113,7 @@ async def test_letters_that_wait_behind_a_server_out_of_reach_are_answered_and_s
     assert {letter_row(letter_id).state for letter_id in ids} == {"sent"}
 
 
-async def test_a_letter_that_no_server_survives_is_not_in_the_way_of_the_others(
+async def test_an_email_that_crashes_every_server_does_not_block_the_others(
     email_worker, a_letter, mailbox, letter_row, clock
 ):
     mailbox.refuse("unreachable", "no connection, or it was lost")
@@ -126,7 +128,7 @@ async def test_a_letter_that_no_server_survives_is_not_in_the_way_of_the_others(
     assert letter_row(hopeless).state == "waiting"
 
 
-async def test_while_an_outcome_cannot_be_recorded_nothing_is_sent_twice_and_nothing_else_at_all(
+async def test_while_results_cannot_be_stored_no_email_is_sent(
     email_worker, environment, a_letter, mailbox, letter_row, clock, monkeypatch
 ):
     mailbox.gate.clear()
@@ -152,7 +154,7 @@ async def test_while_an_outcome_cannot_be_recorded_nothing_is_sent_twice_and_not
     assert len(mailbox.messages) == 2
 
 
-async def test_closing_lets_the_letter_in_flight_arrive(email_worker, mailbox, a_letter):
+async def test_closing_waits_for_the_email_being_sent(email_worker, mailbox, a_letter):
     mailbox.gate.clear()
     await a_letter()
     await until(lambda: mailbox.sending)
@@ -164,7 +166,7 @@ async def test_closing_lets_the_letter_in_flight_arrive(email_worker, mailbox, a
     assert await email_worker.send_now(await a_letter()) == "failed"
 
 
-async def test_closing_does_not_wait_for_a_server_that_hangs(
+async def test_closing_does_not_wait_for_a_hanging_mail_server(
     email_worker, mailbox, a_letter, letter_row
 ):
     mailbox.gate.clear()

@@ -1,4 +1,4 @@
-"""Our JSON parser against the standard library's, and bodies on which parsers disagree."""
+"""The box's JSON parser compared with the standard library's, and ambiguous bodies."""
 
 import json
 
@@ -29,7 +29,7 @@ def is_refused(raw: bytes) -> bool:
 
 @settings(max_examples=30)
 @given(OBJECTS, st.booleans(), st.sampled_from([None, 0, 2]))
-def test_a_well_formed_object_is_read_as_the_library_reads_it(value, ascii_only, indent):
+def test_a_valid_json_object_is_parsed_as_by_the_standard_library(value, ascii_only, indent):
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
 
     assert parse_object(text.encode()) == json.loads(text) == value
@@ -37,7 +37,7 @@ def test_a_well_formed_object_is_read_as_the_library_reads_it(value, ascii_only,
 
 @settings(max_examples=30)
 @given(OBJECTS.filter(bool), st.data())
-def test_a_member_named_twice_is_refused_wherever_it_stands(value, data):
+def test_a_duplicate_member_is_refused_at_any_depth(value, data):
     name = json.dumps(data.draw(st.sampled_from(list(value))))
     inner = f"{json.dumps(value)[:-1]}, {name}: 1}}"
 
@@ -54,11 +54,11 @@ def test_a_member_named_twice_is_refused_wherever_it_stands(value, data):
         '"\n"', "/* */ 1", "[1,]",
     ],
 )  # fmt: skip
-def test_what_parsers_read_differently_is_refused(value: str):
+def test_json_that_parsers_interpret_differently_is_refused(value: str):
     assert is_refused(f'{{"x": {value}}}'.encode())
 
 
 @pytest.mark.parametrize("inmost", [b"1", rb'"\u0000"'])
-def test_more_levels_than_can_be_read_are_refused(inmost: bytes):
+def test_json_nested_too_deeply_is_refused(inmost: bytes):
     levels = 100_000
     assert is_refused(b'{"x": %s%s%s}' % (b"[" * levels, inmost, b"]" * levels))

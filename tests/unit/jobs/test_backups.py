@@ -1,4 +1,4 @@
-"""Backups between two nights and copies elsewhere: after a change, and told when they fail."""
+"""Frequent backups and copies to a target: made after a change, and reported if they fail."""
 
 from dataclasses import replace
 
@@ -6,8 +6,8 @@ import pytest
 
 from appliance.backup.catalogue import read_record, write_record
 from appliance.backup.copies import Copier, CopyRecord
+from appliance.checks.check import DAMAGED, RELAY_AWAY, observe
 from appliance.core.data_directory import DataDirectory
-from appliance.doctor.check import DAMAGED, RELAY_AWAY, observe
 from appliance.jobs.nightly import (
     BackupCopies,
     FrequentBackups,
@@ -23,7 +23,7 @@ MINUTE = 60  # seconds, as the clock advances
 
 @pytest.fixture
 async def frequent(box, tmp_path):
-    """Frequent backups of a box whose first nightly backup is made."""
+    """The frequent backups of a box that has made its first nightly backup."""
     directory = DataDirectory(tmp_path)
     directory.make_folders()
     directory.master_key_file.write_bytes(MASTER_KEY)
@@ -44,7 +44,9 @@ async def book(box):
     await box.live.database.write(enter_by_staff, a_booking(), actor="staff:1")
 
 
-async def test_a_booking_is_in_a_backup_five_minutes_after_the_last_one(frequent, box, tmp_path):
+async def test_a_booking_is_backed_up_within_five_minutes_of_the_last_backup(
+    frequent, box, tmp_path
+):
     proven = read_record(tmp_path).at
     await book(box)
     assert await due_in(frequent, box) == 5 * MINUTE
@@ -59,14 +61,16 @@ async def test_a_booking_is_in_a_backup_five_minutes_after_the_last_one(frequent
     assert await due_in(frequent, box) is None
 
 
-async def test_without_a_change_nothing_is_written(frequent, box):
+async def test_no_backup_is_written_without_a_change(frequent, box):
     box.clock.machine.advance(5 * MINUTE)
     await box.live.database.write(observe, RELAY_AWAY, "x")
 
     assert await due_in(frequent, box) is None
 
 
-async def test_a_slow_backup_is_made_so_rarely_that_it_costs_a_fiftieth(frequent, box, tmp_path):
+async def test_slow_backups_run_so_rarely_that_they_take_at_most_a_fiftieth_of_the_time(
+    frequent, box, tmp_path
+):
     write_record(tmp_path, replace(read_record(tmp_path), seconds=60.0))
     await book(box)
 
@@ -74,7 +78,7 @@ async def test_a_slow_backup_is_made_so_rarely_that_it_costs_a_fiftieth(frequent
 
 
 @pytest.mark.parametrize("minutes", [0, 40])
-async def test_the_owner_sets_the_minutes_or_none(frequent, box, minutes):
+async def test_the_owner_can_change_the_backup_interval_or_turn_it_off(frequent, box, minutes):
     frequent._box = replace(box, settings=with_settings(backup={"every_minutes": minutes}))
     await book(box)
 
@@ -89,13 +93,13 @@ async def test_a_damaged_database_is_not_backed_up(frequent, box):
     assert await due_in(frequent, box) is None
 
 
-async def test_it_does_not_run_while_the_nightly_jobs_do(frequent):
+async def test_frequent_backups_pause_during_the_nightly_work(frequent):
     async with frequent._busy:
         assert not frequent.job.may_run()
     assert frequent.job.may_run()
 
 
-async def test_after_the_clock_was_set_back_it_is_still_made(frequent, box):
+async def test_a_backup_is_still_made_after_the_clock_was_set_back(frequent, box):
     await book(box)
     box.clock.machine.advance(-86_400)
 
@@ -107,7 +111,7 @@ DAY = 86_400
 
 @pytest.fixture
 def copies(frequent, box, tmp_path, monkeypatch):
-    """The job that copies to a target, and a list: what each attempt raises, or None."""
+    """The job that copies to a target, and a list with the error of each attempt, or None."""
     settings = with_settings(backup={"target": "s3://bucket/backups"})
     job, raised = BackupCopies(replace(box, settings=settings)), []
 
@@ -120,7 +124,7 @@ def copies(frequent, box, tmp_path, monkeypatch):
     return job, raised
 
 
-async def test_each_new_backup_is_due_at_the_target(copies, frequent, box):
+async def test_each_new_backup_is_queued_for_copying(copies, frequent, box):
     job, raised = copies
     raised.append(None)
     box.clock.machine.advance(MINUTE)

@@ -1,4 +1,4 @@
-"""The watchdog ends a process whose loop stands still; a full disk is watched until it has room."""
+"""The watchdog ends a stuck process, and accepts writes again when a full disk has space."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ asyncio.run(main())
 
 @pytest.fixture
 def systemd(tmp_path):
-    """Its end of the socket."""
+    """Systemd's end of the notification socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(str(tmp_path / "notify"))
         listening.settimeout(60)
@@ -40,7 +40,7 @@ def systemd(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.process
-def test_systemd_hears_no_more_of_a_loop_that_stands_still_and_ends_it_with_its_traces(systemd):
+def test_a_stuck_event_loop_stops_notifying_systemd_and_is_killed_with_a_traceback(systemd):
     listening, environ = systemd
     environ = {**os.environ, **environ, "WATCHDOG_USEC": "400000"}
     stuck = subprocess.Popen([sys.executable, "-c", STUCK], env=environ, text=True,
@@ -62,7 +62,7 @@ def test_systemd_hears_no_more_of_a_loop_that_stands_still_and_ends_it_with_its_
     assert "stand_still" in said
 
 
-def test_a_reserve_made_on_a_full_disk_grows_when_there_is_space_again(tmp_path):
+def test_a_reserve_created_on_a_full_disk_grows_when_space_is_free_again(tmp_path):
     reserve, size = DiskReserve(tmp_path, 2 << 20), 1 << 20
     (tmp_path / "ballast").write_bytes(bytes(size))
 
@@ -71,7 +71,7 @@ def test_a_reserve_made_on_a_full_disk_grows_when_there_is_space_again(tmp_path)
 
 
 class ReserveOnAVolume(DiskReserve):
-    """A released reserve on a volume that fails as the test says, look by look."""
+    """A deleted reserve on a volume that fails as the test sets for each check."""
 
     def __init__(self, folder, *looks):
         super().__init__(folder)
@@ -98,7 +98,7 @@ class ReserveOnAVolume(DiskReserve):
         (False, OSError(30, "read-only file system"), OSError(30, "read-only"), True),
     ],
 )
-async def test_everything_is_taken_again_once_there_is_room(box, monkeypatch, tmp_path, looks):
+async def test_all_writes_are_accepted_again_when_space_is_free(box, monkeypatch, tmp_path, looks):
     monkeypatch.setattr(life, "_LOOK_SECONDS", 0.0)
     reserve = ReserveOnAVolume(tmp_path / "volume", *looks)
 

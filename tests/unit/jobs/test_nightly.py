@@ -1,4 +1,4 @@
-"""The night's work: due after the latest proof, caught up after a time off, told when it fails."""
+"""Nightly work: when it is due, how it catches up, and how failures are reported."""
 
 from types import SimpleNamespace
 
@@ -6,9 +6,9 @@ import pytest
 
 from appliance.backup.catalogue import Record, read_record, write_record
 from appliance.backup.recovery_key import ensure_recovery_key
+from appliance.checks.check import DAMAGED, list_observations
 from appliance.clock import parse_instant
 from appliance.core.data_directory import DataDirectory
-from appliance.doctor.check import DAMAGED, list_observations
 from appliance.jobs.nightly import NightlyWork, Retention, next_night
 from appliance.scheduler import Scheduler
 from tests.unit.backup.making import MASTER_KEY
@@ -25,7 +25,7 @@ from tests.unit.jobs.keeping import Timer
         (None, None),
     ],
 )
-async def test_a_backup_is_due_at_four_after_the_latest_proof(box, proven, due):
+async def test_the_nightly_backup_is_due_at_four_after_the_latest_verified_one(box, proven, due):
     proven = proven and parse_instant(proven)
 
     found = box.live.database.peek(next_night, proven, 4)
@@ -46,7 +46,7 @@ async def names(box):
     return [each.name for each in await box.live.database.read(list_observations)]
 
 
-async def test_damage_is_remembered_and_no_backup_is_made_of_it(nights, box, monkeypatch):
+async def test_a_damaged_database_is_recorded_and_not_backed_up(nights, box, monkeypatch):
     monkeypatch.setattr("appliance.jobs.nightly.list_faults", lambda _: ["page 7 is damaged"])
 
     await nights.do_now()
@@ -63,15 +63,15 @@ def of(nights, box):
     return timer, Scheduler(box.clock, timer)
 
 
-async def test_after_a_sleep_of_the_machine_the_night_is_made_up_for_at_once(nights, box, tmp_path):
+async def test_nightly_work_missed_while_the_machine_slept_runs_on_waking(nights, box, tmp_path):
     timer, scheduler = of(nights, box)
     ensure_recovery_key(DataDirectory(tmp_path))
     write_record(tmp_path, Record(at=box.clock.now()))
     scheduler.start(nights.job)
     await scheduler.settle()
-    assert timer.seconds == 9 * 3600  # four in the night of the venue
+    assert timer.seconds == 9 * 3600  # four in the morning, venue time
 
-    box.clock.machine.advance(DAY)  # and no timer counted it
+    box.clock.machine.advance(DAY)  # no timer ran during this time
     scheduler.look()
     await scheduler.settle()
 
@@ -79,9 +79,7 @@ async def test_after_a_sleep_of_the_machine_the_night_is_made_up_for_at_once(nig
     await scheduler.close()
 
 
-async def test_a_night_without_a_backup_is_tried_again_and_each_time_it_waits_longer(
-    nights, box, tmp_path
-):
+async def test_a_failed_nightly_backup_is_retried_at_growing_intervals(nights, box, tmp_path):
     (tmp_path / "backups").rmdir()
     (tmp_path / "backups").write_text("in the way")
     timer, scheduler = of(nights, box)
@@ -99,7 +97,9 @@ async def test_a_night_without_a_backup_is_tried_again_and_each_time_it_waits_lo
     await scheduler.close()
 
 
-async def test_the_night_forgets_before_it_vacuums_and_checks_before_it_backs_up(nights, box):
+async def test_nightly_work_runs_retention_before_vacuum_and_the_check_before_the_backup(
+    nights, box
+):
     order = []
     box_of = type(box.live.database)
 
@@ -125,7 +125,7 @@ async def noted(order, step):
     return True
 
 
-async def test_without_room_for_the_vacuum_a_backup_is_made_all_the_same(
+async def test_a_backup_is_made_even_without_disk_space_for_the_vacuum(
     nights, box, monkeypatch, caplog
 ):
     monkeypatch.setattr("shutil.disk_usage", lambda _path: SimpleNamespace(free=0))

@@ -1,4 +1,4 @@
-"""Erasing a guest: byte by byte, nothing of them is left in the files of the box."""
+"""After a guest is erased, no byte of the guest's data remains in the files of the box."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ TRACES = (b"zqxanthe", b"wvuillermoz", b"canary.example", b"699 424 242", b"6994
 
 
 async def a_guest(database, **changes):
-    """A guest whose every field is a canary; the reservation's id."""
+    """Create a guest whose every field contains a marker. Return the reservation's id."""
     booking = a_booking(
         customer_name=NAME, customer_email=EMAIL, customer_phone=PHONE, notes=NOTES, **changes
     )
@@ -46,7 +46,7 @@ async def a_guest(database, **changes):
 
 
 def live_through(tx, reservation_id):
-    """All that can be written down of a guest: letters, claim, door, history, webhooks."""
+    """Store everything that can be stored about a guest: emails, claim, door, history, webhooks."""
     email_guest(tx, reservation_id, "confirmation")
     claim(tx, reservation_id, b"d" * 32)
     ask_erasure(tx, reservation_id)
@@ -69,7 +69,7 @@ def live_through(tx, reservation_id):
 
 
 def traces_in(folder):
-    """Which canaries are in which files, whatever their case."""
+    """Return which markers are in which files, regardless of case."""
     return {
         (path.name, trace)
         for path in folder.rglob("*")
@@ -80,7 +80,7 @@ def traces_in(folder):
 
 
 async def crowd(database, count):
-    """Many of the same guest, whose rows grow, so that pages are split and rows move."""
+    """Create many reservations of the same guest that grow, so that pages split and rows move."""
     draw = random.Random(1)
     for n in range(count):
         day = date.fromisoformat(TONIGHT) + timedelta(days=1 + n)
@@ -91,7 +91,7 @@ async def crowd(database, count):
 
 
 def grow(tx, reservation_id, offset, size):
-    """Letters to and notes about one of them: more, or longer than before."""
+    """Add longer emails and notes about one reservation."""
     if reservation_id is not None:
         email_guest(tx, reservation_id, "confirmation")
     tx.execute(
@@ -102,14 +102,14 @@ def grow(tx, reservation_id, offset, size):
 
 
 def copy_of(path, folder):
-    """A backup of a database."""
+    """Return a copy of a database."""
     folder.mkdir()
     copy_database(path, folder / "backup.db")
     return folder
 
 
 async def following(environment):
-    """A scheduler that follows the erasures of an environment, as `serve` has one."""
+    """Start a scheduler that runs the erasures of an environment, as `serve` does."""
     erasures, scheduler = Erasures(environment), Scheduler(environment.database.clock)
     await erasures.start()
     scheduler.start(erasures.job)
@@ -124,7 +124,7 @@ async def erasures(box):
     await scheduler.close()
 
 
-async def test_byte_by_byte_nothing_of_an_erased_guest_is_left(box, erasures, tmp_path, caplog):
+async def test_no_bytes_of_an_erased_guest_remain_in_any_file(box, erasures, tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
     database = box.live.database
     await crowd(database, 60)
@@ -148,7 +148,7 @@ async def test_byte_by_byte_nothing_of_an_erased_guest_is_left(box, erasures, tm
     assert not any(trace in json.dumps(export).lower().encode() for trace in TRACES)
 
 
-async def test_an_export_holds_everything_that_was_written_down(box):
+async def test_an_export_contains_everything_stored_about_the_guest(box):
     database = box.live.database
     id_ = await a_guest(database)
     await database.write(live_through, id_)
@@ -167,7 +167,7 @@ async def test_an_export_holds_everything_that_was_written_down(box):
     json.dumps(export)
 
 
-async def test_what_a_restore_brings_back_is_erased_again_before_anybody_looks(
+async def test_guests_brought_back_by_a_restore_are_erased_again_before_the_box_starts(
     box, erasures, tmp_path
 ):
     database = box.live.database
@@ -179,7 +179,7 @@ async def test_what_a_restore_brings_back_is_erased_again_before_anybody_looks(
     assert read_list(tmp_path, "live") == [id_]
     shutil.copy(kept / "backup.db", tmp_path / "restored.db")
 
-    # The restored database, beside the list that no restore takes back.
+    # The restored database with the erasure list, which a restore does not replace.
     restored = Database(tmp_path / "restored.db", box.clock, box.tokens, box.zones)
     environment = replace(box.live, database=restored)
     assert (await restored.read(get_reservation, id_)).customer_name == NAME
@@ -191,9 +191,7 @@ async def test_what_a_restore_brings_back_is_erased_again_before_anybody_looks(
     assert traces_in(tmp_path) == set()
 
 
-async def test_a_guest_of_whom_staff_write_a_name_again_is_not_erased_at_the_next_start(
-    box, erasures
-):
+async def test_a_name_that_staff_entered_after_an_erasure_survives_the_next_start(box, erasures):
     database = box.live.database
     id_ = await a_guest(database)
     await database.write(erase_guest, id_, actor="staff:1")
@@ -210,7 +208,7 @@ async def test_a_guest_of_whom_staff_write_a_name_again_is_not_erased_at_the_nex
     assert (await database.read(get_reservation, id_)).customer_name == "Omar"
 
 
-async def test_contacts_are_forgotten_thirty_days_after_the_evening_and_not_before(
+async def test_contacts_are_deleted_thirty_days_after_the_evening_and_not_earlier(
     box, clock, tmp_path
 ):
     database, retention = box.live.database, Retention(box.live)
@@ -240,7 +238,7 @@ SPOILED = (
 
 
 @pytest.mark.parametrize("line", SPOILED, ids=range(len(SPOILED)))
-def test_a_line_that_cannot_be_read_hides_no_other(tmp_path, line):
+def test_an_unreadable_line_of_the_erasure_list_hides_no_other_line(tmp_path, line):
     append_to_list(tmp_path, "live", {"a": 0})
     (tmp_path / LIST).write_bytes((tmp_path / LIST).read_bytes() + line)
 
@@ -249,7 +247,7 @@ def test_a_line_that_cannot_be_read_hides_no_other(tmp_path, line):
     assert read_list(tmp_path, "live") == ["a", "b"]
 
 
-async def test_a_box_starts_beside_a_damaged_list_and_notes_again_what_it_knows(box, tmp_path):
+async def test_a_box_with_a_damaged_erasure_list_starts_and_rebuilds_it(box, tmp_path):
     database = box.live.database
     reservation = await database.write(enter_by_staff, a_booking(), actor="staff:1")
     await database.write(erase_guest, reservation.id, actor="staff:1")

@@ -1,4 +1,4 @@
-"""Reminders: n hours before, once, and to nobody who did not ask to be written to."""
+"""Reminders are sent once, some hours before, and only to guests who agreed to emails."""
 
 from datetime import date
 
@@ -36,7 +36,7 @@ async def world(box, clock):
     await made.scheduler.close()
 
 
-async def test_a_guest_is_reminded_once_a_day_before(world):
+async def test_a_guest_is_reminded_once_one_day_before(world):
     id_ = await world.book()
     await world.start()
 
@@ -46,7 +46,9 @@ async def test_a_guest_is_reminded_once_a_day_before(world):
 
 
 @pytest.mark.parametrize(("slot", "hour"), [("22:00", 22), ("19:30", 19), (None, 19)])
-async def test_the_hours_count_from_the_slot_or_the_first_of_the_evening(world, slot, hour):
+async def test_reminder_hours_count_from_the_slot_or_from_the_first_slot_of_the_evening(
+    world, slot, hour
+):
     id_ = await world.book(slot=slot)
     await world.start()
 
@@ -57,7 +59,7 @@ async def test_the_hours_count_from_the_slot_or_the_first_of_the_evening(world, 
     assert world.reminders() == [id_]
 
 
-async def test_who_booked_within_those_hours_was_just_written_to(world, clock):
+async def test_a_guest_who_booked_within_the_reminder_hours_is_not_reminded(world, clock):
     clock.set("2026-11-28T09:00:00Z")
     await world.book()
 
@@ -67,7 +69,7 @@ async def test_who_booked_within_those_hours_was_just_written_to(world, clock):
     assert world.reminders() == []
 
 
-async def test_a_box_that_was_off_reminds_late_and_not_after_the_guests_were_expected(world, clock):
+async def test_a_box_that_was_off_sends_late_reminders_only_until_the_guests_are_due(world, clock):
     await world.book()
     late = await world.book(slot="22:00")
     clock.set("2026-11-28T20:00:00Z")
@@ -77,7 +79,7 @@ async def test_a_box_that_was_off_reminds_late_and_not_after_the_guests_were_exp
     assert world.reminders() == [late]
 
 
-async def test_who_cancelled_has_no_address_or_came_is_not_reminded(world):
+async def test_cancelled_arrived_and_unreachable_guests_are_not_reminded(world):
     gone = await world.book()
     await world.database.write(cancel, gone, actor="staff:1")
     await world.book(customer_email=None)
@@ -95,7 +97,7 @@ async def test_who_cancelled_has_no_address_or_came_is_not_reminded(world):
 
 
 @pytest.mark.parametrize(("outcome", "reminded"), [("skipped", False), ("sent", True)])
-async def test_who_is_left_to_the_partner_is_left_to_the_partner(world, outcome, reminded):
+async def test_guests_whose_emails_the_partner_sends_are_not_reminded(world, outcome, reminded):
     id_ = await world.book()
 
     def book_by_partner(tx):
@@ -110,7 +112,7 @@ async def test_who_is_left_to_the_partner_is_left_to_the_partner(world, outcome,
     assert world.reminders() == ([id_] if reminded else [])
 
 
-async def test_who_wants_no_reminders_gets_none_for_any_reservation(world):
+async def test_a_guest_who_unsubscribed_gets_no_reminder_for_any_reservation(world):
     id_ = await world.book()
     await world.book(date=date(2026, 12, 5), customer_email="Salma@guest.example")
     other = await world.book(slot="22:00", customer_email="omar@guest.example")
@@ -122,7 +124,7 @@ async def test_who_wants_no_reminders_gets_none_for_any_reservation(world):
     assert world.reminders() == [other]
 
 
-async def test_with_0_hours_nobody_is_ever_reminded(box, clock):
+async def test_nobody_is_reminded_if_the_setting_is_0_hours(box, clock):
     await set_rules(box.live, reminder_hours=0)
     world = Guests(box.live, clock)
     await world.book()

@@ -21,7 +21,7 @@ async def world(box, clock):
     await made.scheduler.close()
 
 
-async def test_a_confirmed_reservation_is_completed_when_its_evening_ends_and_no_event_tells(
+async def test_a_confirmed_reservation_is_completed_without_an_event_when_its_evening_ends(
     world, box
 ):
     id_ = await world.enter()
@@ -35,7 +35,7 @@ async def test_a_confirmed_reservation_is_completed_when_its_evening_ends_and_no
     assert events(box) == []
 
 
-async def test_an_evening_to_come_and_a_cancelled_guest_are_left_alone(world):
+async def test_future_evenings_and_cancelled_reservations_are_not_completed(world):
     await world.enter()
     tomorrow = await world.enter(date=date.fromisoformat(TONIGHT) + timedelta(days=1))
     gone = await world.enter(table_id=table_id("T2"))
@@ -49,7 +49,7 @@ async def test_an_evening_to_come_and_a_cancelled_guest_are_left_alone(world):
     assert world.timer.seconds == 24 * 3600
 
 
-async def test_an_unanswered_request_is_declined_with_its_event_and_frees_the_table(world, box):
+async def test_an_expired_request_is_declined_with_an_event_and_its_table_becomes_free(world, box):
     id_ = await world.request(date=date(2026, 11, 28))
     await world.start()
     assert world.timer.seconds == 24 * 3600
@@ -62,7 +62,7 @@ async def test_an_unanswered_request_is_declined_with_its_event_and_frees_the_ta
     await world.enter(date=date(2026, 11, 28))
 
 
-async def test_a_request_whose_party_the_door_let_in_is_accepted_and_keeps_its_table(world, box):
+async def test_a_request_whose_guests_were_let_in_is_accepted_and_keeps_its_table(world, box):
     id_ = await world.request(date=date.fromisoformat(TONIGHT))
     await world.database.write(update_reservation, id_, arrived=2)
     await world.start()
@@ -74,7 +74,7 @@ async def test_a_request_whose_party_the_door_let_in_is_accepted_and_keeps_its_t
     assert events(box) == ["reservation.confirmed"]
 
 
-async def test_access_codes_are_freed_30_days_after_the_evening_and_the_replay_keeps_its_own(world):
+async def test_access_codes_are_reused_30_days_after_the_evening_but_replays_keep_theirs(world):
     id_ = await world.enter()
     code = (await world.get(id_)).access_code
     await world.start()
@@ -89,7 +89,7 @@ async def test_access_codes_are_freed_30_days_after_the_evening_and_the_replay_k
     assert world.timer.seconds is None
 
 
-async def test_a_box_that_was_off_for_months_catches_up_at_its_start(world):
+async def test_a_box_that_was_off_for_months_catches_up_when_it_starts(world):
     completed = await world.enter()
     declined = await world.request(date=date(2026, 11, 28))
     world.clock.set("2027-03-01T12:00:00Z")
@@ -119,7 +119,7 @@ async def letters(world):
 
 
 @pytest.mark.parametrize(("frees", "status"), [(1, "cancelled"), (0, "pending")])
-async def test_who_does_not_pay_in_advance_is_reminded_once_and_cancelled_if_the_venue_chose_so(
+async def test_an_unpaid_prepaid_reservation_is_reminded_once_and_cancelled_if_so_configured(
     world, frees, status
 ):
     await world.start()
@@ -136,7 +136,7 @@ async def test_who_does_not_pay_in_advance_is_reminded_once_and_cancelled_if_the
     assert await letters(world) == ["payment_due", "payment_reminder", "cancelled"][: 2 + frees]
 
 
-async def test_a_part_paid_in_time_keeps_the_table_also_after_it_was_voided(world):
+async def test_a_partial_payment_in_time_keeps_the_table_even_if_it_is_voided_later(world):
     await world.start()
     id_ = await book_prepaid(world, frees=1)
     await world.database.write(
@@ -151,7 +151,9 @@ async def test_a_part_paid_in_time_keeps_the_table_also_after_it_was_voided(worl
     assert "payment_reminder" not in await letters(world)
 
 
-async def test_what_was_never_paid_in_a_past_evening_is_not_cancelled_when_the_rule_is_set(world):
+async def test_enabling_the_payment_rule_does_not_cancel_unpaid_reservations_of_past_evenings(
+    world,
+):
     await world.start()
     id_ = await book_prepaid(world, frees=0)
     await world.pass_until("2026-12-02T00:00:00Z")

@@ -17,13 +17,13 @@ NOW = parse_instant("2026-11-21T19:00:00Z")
 
 
 class World:
-    """An environment with one endpoint, and a retention whose timer the test reads."""
+    """An environment with one endpoint, and a retention job whose timer the test reads."""
 
     def __init__(self, environment, clock):
         self.environment, self.database, self.clock = environment, environment.database, clock
 
     async def add(self, state, days, *, attempts=1, excerpt="ok", count=1):
-        """Deliveries that ended, or were tried last, so many days ago."""
+        """Add deliveries that ended, or were last tried, this many days ago."""
         await self.database.write(self._add, state, days, attempts, excerpt, count)
 
     def _add(self, tx, state, days, attempts, excerpt, count):
@@ -63,7 +63,7 @@ async def world(box, clock, monkeypatch):
     return made
 
 
-async def test_a_dead_delivery_can_be_replayed_for_thirty_days_and_no_longer(world):
+async def test_a_dead_delivery_can_be_replayed_for_exactly_thirty_days(world):
     await world.add("dead", 31, attempts=6)
     await world.add("delivered", 31, count=3)
     await world.add("dead", 29, attempts=6)
@@ -76,7 +76,7 @@ async def test_a_dead_delivery_can_be_replayed_for_thirty_days_and_no_longer(wor
     assert world.count("event") == 1
 
 
-async def test_what_was_delivered_a_week_ago_keeps_what_came_of_it_and_no_words(world):
+async def test_a_week_after_delivery_the_result_is_kept_and_the_bodies_are_deleted(world):
     await world.add("delivered", 6)
     await world.add("delivered", 8)
     await world.add("cancelled", 8)
@@ -93,7 +93,7 @@ async def test_what_was_delivered_a_week_ago_keeps_what_came_of_it_and_no_words(
 @pytest.mark.parametrize(
     ("limit", "most", "left"), [("ATTEMPT_ROWS", 10, 10), ("ATTEMPT_BYTES", 1_000_000, 98)]
 )
-async def test_the_newest_attempts_within_rows_and_bytes_are_kept(
+async def test_the_newest_attempts_within_the_row_and_byte_limits_are_kept(
     world, monkeypatch, limit, most, left
 ):
     monkeypatch.setattr(f"appliance.jobs.nightly.{limit}", most)
@@ -110,17 +110,17 @@ async def test_the_newest_attempts_within_rows_and_bytes_are_kept(
     assert world.count("attempt", f"at < {NOW - 1.5 * DAY_MS}") == 0
 
 
-async def test_it_runs_at_the_start_and_each_night_at_four(world, clock):
+async def test_retention_runs_at_the_start_and_each_night_at_four(world, clock):
     await world.add("dead", 31)
     timer = Timer()
     scheduler = Scheduler(world.database.clock, timer)
     scheduler.start(Retention(world.environment).job)
     await scheduler.settle()
     assert world.count("delivery") == 0
-    assert timer.seconds == 9 * 3600  # four in the night of the venue
+    assert timer.seconds == 9 * 3600  # four in the morning, venue time
 
     await world.add("dead", 31)
-    clock.advance(10 * 3600)  # asleep: no timer counted it
+    clock.advance(10 * 3600)  # the machine slept, so no timer ran
     scheduler.look()
     await scheduler.settle()
 
@@ -129,7 +129,7 @@ async def test_it_runs_at_the_start_and_each_night_at_four(world, clock):
     await scheduler.close()
 
 
-async def test_row_27_others_write_between_two_steps_of_a_long_retention(world):
+async def test_row_27_other_writes_happen_between_the_steps_of_a_long_retention(world):
     await world.add("dead", 31, attempts=6, count=1200)
     forgetting = asyncio.create_task(world.forget())
     writes = 0
@@ -139,11 +139,11 @@ async def test_row_27_others_write_between_two_steps_of_a_long_retention(world):
     await forgetting
 
     assert world.count("delivery") == 0
-    assert writes >= 1200 / 62  # one at least between any two steps
+    assert writes >= 1200 / 62  # at least one write between any two steps
 
 
 async def a_sign_in(world, clock, instant, *, seen=None):
-    """A session that began then, and a wrong password of that moment."""
+    """Insert a session and a wrong password of that time."""
 
     def sign_in(tx):
         person = create_staff(tx, f"P {instant}", "host").staff_id
@@ -159,7 +159,7 @@ async def a_sign_in(world, clock, instant, *, seen=None):
         )
 
 
-async def test_sessions_that_are_over_and_guesses_of_yesterday_are_forgotten(world, clock):
+async def test_expired_sessions_and_yesterdays_failed_sign_ins_are_deleted(world, clock):
     await a_sign_in(world, clock, "2026-11-14T19:00:00Z", seen="2026-11-21T18:00:00Z")
     await a_sign_in(world, clock, "2026-11-21T07:00:00Z")
     await a_sign_in(world, clock, "2026-11-21T07:00:01Z")

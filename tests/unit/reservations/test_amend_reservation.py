@@ -1,4 +1,4 @@
-"""What staff correct after a reservation was granted; phone numbers in digits of any script."""
+"""Corrections by staff after a reservation was granted, and phone numbers in any digits."""
 
 from dataclasses import replace
 from functools import partial
@@ -18,6 +18,7 @@ from appliance.reservations.change import (
     amend_reservation,
     as_seen,
     cancel,
+    change_reservation,
     mark_late,
     move_to_table,
 )
@@ -48,16 +49,14 @@ def happened(box):
 
 
 @pytest.mark.parametrize("guests", [0, 99])
-async def test_no_party_is_amended_to_what_its_table_does_not_seat(box, booked, guests):
+async def test_a_party_cannot_grow_beyond_the_capacity_of_its_table(box, booked, guests):
     with pytest.raises(GuestsOutOfRange):
         await amend(box, booked, guests=guests)
 
     assert happened(box) == ["created"]
 
 
-async def test_a_party_too_large_for_its_table_is_moved_and_corrected_once_that_is_confirmed(
-    box, booked
-):
+async def test_a_party_moved_to_a_small_table_with_confirmation_can_still_be_edited(box, booked):
     await box.live.database.write(
         lambda tx: tx.execute("UPDATE venue_table SET capacity_min = 3 WHERE number = 'T2'")
     )
@@ -70,13 +69,13 @@ async def test_a_party_too_large_for_its_table_is_moved_and_corrected_once_that_
     assert (same.table_id, same.notes) == (table_id("T2"), "Fenêtre")
 
 
-async def test_no_party_is_made_smaller_than_those_who_have_arrived(box, booked):
+async def test_a_party_cannot_shrink_below_the_guests_who_have_arrived(box, booked):
     await box.live.database.write(update_reservation, booked.id, arrived=2)
     with pytest.raises(FewerThanArrived):
         await amend(box, await box.live.database.read(get_reservation, booked.id), guests=1)
 
 
-async def test_nobody_is_moved_onto_somebody_else(box, booked):
+async def test_a_reservation_cannot_be_moved_onto_an_occupied_table(box, booked):
     other = await box.live.database.write(
         enter_by_staff, a_booking(table_id=table_id("T2"), slot=None), actor=BY
     )
@@ -87,14 +86,14 @@ async def test_nobody_is_moved_onto_somebody_else(box, booked):
         await box.live.database.write(move_to_table, booked.id, "no table", actor=BY)
 
 
-async def test_what_is_over_is_not_amended(box, booked):
+async def test_a_closed_reservation_cannot_be_amended(box, booked):
     gone = (await box.live.database.write(cancel, booked.id, actor=BY)).reservation
 
     with pytest.raises(WrongState):
         await amend(box, gone, guests=3)
 
 
-async def test_a_party_is_marked_late_and_not_late_again(box, clock, booked):
+async def test_marking_a_late_party_as_late_again_changes_nothing(box, clock, booked):
     late = await box.live.database.write(mark_late, booked.id, late=True, actor=BY)
     again = await box.live.database.write(mark_late, booked.id, late=True, actor=BY)
     on_time = await box.live.database.write(mark_late, booked.id, late=False, actor=BY)
@@ -105,10 +104,22 @@ async def test_a_party_is_marked_late_and_not_late_again(box, clock, booked):
     assert happened(box) == ["created", "late", "not_late"]
 
 
+@pytest.mark.parametrize(("slot", "is_still_late"), [("22:00", False), ("19:30", True)])
+async def test_a_party_that_moves_to_another_time_is_no_longer_late(box, slot, is_still_late):
+    write = box.live.database.write
+    party = await write(enter_by_staff, a_booking(slot="19:30"), actor=BY)
+    await write(mark_late, party.id, late=True, actor=BY)
+    wanted = {"slot": slot, "table_ids": (table_id("T2"),)}
+
+    moved = (await write(change_reservation, party.id, wanted, actor=BY)).reservation
+
+    assert (moved.late_at is not None) == is_still_late
+
+
 TYPED, STORED = "+٢١٢ ٦٠٠ ٠٠٠ ٠٠٩", "+212 600 000 009"
 
 
-async def test_a_number_is_read_with_0_to_9_and_stored_in_e164_beside_it_whoever_writes_it(box):
+async def test_a_phone_number_is_stored_as_typed_and_in_e164_by_every_writer(box):
     write = box.live.database.write
     _, phone = read_contacts(None, TYPED)
     made = await write(enter_by_staff, a_booking(customer_phone=phone), actor="staff:x")

@@ -1,4 +1,4 @@
-"""Who blocks which table (interface, section 2.4), against counting minutes."""
+"""Which source blocks a table (interface, section 2.4), compared with counting minutes."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +23,7 @@ def find(holds, slot, *, bookable=True):
     return found.available, found.blocked_by
 
 
-def test_a_table_that_cannot_be_booked_is_not_available_and_blocked_by_nobody():
+def test_a_table_out_of_service_is_unavailable_without_a_blocking_source():
     assert find([], DINNER, bookable=False) == (False, None)
     assert find([Hold("T1", 0, 2880, "manual", 1)], DINNER, bookable=False) == (False, None)
 
@@ -36,7 +36,7 @@ HOLDS = st.lists(
 
 
 @given(HOLDS, st.none() | st.sampled_from([DINNER, LATE]))
-def test_the_source_is_that_of_the_first_hold_that_shares_a_minute(holds, slot):
+def test_the_blocking_source_is_that_of_the_first_overlapping_hold(holds, slot):
     wanted = set(range(*interval(slot, ENDS_AT)))
     sharing = [
         hold.source for hold in holds

@@ -1,4 +1,4 @@
-"""Letters: what a change writes to the guest, in its transaction, and what becomes of it."""
+"""The emails that changes queue in their own transactions, and the states of these emails."""
 
 import pytest
 
@@ -34,7 +34,7 @@ async def letter_id(box):
 
 
 @pytest.mark.parametrize("keep", [False, True])
-async def test_a_queued_letter_waits_from_now_and_a_kept_one_never(box, keep):
+async def test_a_queued_email_is_due_now_and_one_of_the_test_environment_never(box, keep):
     told, database = [], box.live.database
     database.on_commit(told.extend)
 
@@ -50,7 +50,9 @@ async def test_a_queued_letter_waits_from_now_and_a_kept_one_never(box, keep):
 
 @pytest.mark.parametrize("second", ["accepted", "refused", "deferred", "unreachable"])
 @pytest.mark.parametrize(("first", "state"), [("accepted", "sent"), ("refused", "failed")])
-async def test_what_is_sent_or_failed_never_moves_again(box, letter_id, first, state, second):
+async def test_an_email_that_was_sent_or_failed_never_changes_state(
+    box, letter_id, first, state, second
+):
     database = box.live.database
     assert await database.write(record_email_attempt, letter_id, Outcome(first, "why")) is None
     before = database.peek(find_email, letter_id)
@@ -61,7 +63,7 @@ async def test_what_is_sent_or_failed_never_moves_again(box, letter_id, first, s
     assert database.peek(find_email, letter_id) == before
 
 
-async def test_a_clock_that_was_set_back_holds_no_letter_back(box, letter_id):
+async def test_setting_the_clock_back_does_not_delay_an_email(box, letter_id):
     database = box.live.database
     for _ in range(2):
         await database.write(record_email_attempt, letter_id, Outcome("deferred", "451"))
@@ -83,7 +85,7 @@ async def a_request(box):
 
 
 @pytest.mark.parametrize(("complete", "kind"), [(True, "confirmation"), (False, "payment_due")])
-async def test_a_payment_confirms_or_leaves_something_due(box, complete, kind):
+async def test_a_payment_sends_a_confirmation_or_a_note_of_the_balance_due(box, complete, kind):
     write = box.live.database.write
     await execute(box, "UPDATE venue SET reservation_mode = 'prepaid'")
     id_ = (await write(enter_for_guest, a_booking(customer_email=EMAIL))).id
@@ -93,7 +95,7 @@ async def test_a_payment_confirms_or_leaves_something_due(box, complete, kind):
     assert letters(box) == [(kind, EMAIL, "fr")]
 
 
-async def test_a_cancellation_is_told_to_whom_the_box_has_written_and_to_nobody_else(box):
+async def test_a_cancellation_is_emailed_only_to_guests_whom_the_box_emailed_before(box):
     write = box.live.database.write
     silent = (await write(enter_by_staff, a_booking(customer_email=EMAIL), actor="s")).id
     await write(cancel, silent, actor="staff:1")
@@ -107,7 +109,7 @@ async def test_a_cancellation_is_told_to_whom_the_box_has_written_and_to_nobody_
     assert sorted(kind for kind, *_ in letters(box)) == ["cancelled", "confirmation"]
 
 
-async def test_a_partner_that_writes_itself_is_left_to_it(box):
+async def test_guests_of_a_partner_that_sends_its_own_emails_get_none(box):
     write = box.live.database.write
     id_ = await a_request(box)
     await execute(box, "UPDATE reservation SET source = 'partner' WHERE id = :id", id=id_)
@@ -119,7 +121,7 @@ async def test_a_partner_that_writes_itself_is_left_to_it(box):
     assert letters(box) == []
 
 
-async def test_the_same_news_twice_at_once_is_one_letter(box):
+async def test_two_simultaneous_equal_notifications_become_one_email(box):
     id_ = await a_request(box)
 
     def twice(tx):

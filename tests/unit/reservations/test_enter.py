@@ -1,4 +1,4 @@
-"""Reservations from the venue's own page and from staff (interface, section 3)."""
+"""Reservations from the venue's booking page and from staff (interface, section 3)."""
 
 from datetime import UTC, date, datetime, time, timedelta
 
@@ -27,7 +27,7 @@ async def set_house(box: Box, mode: str, *, auto_confirm: bool, hours: int = 24)
         ("prepaid", False, "pending"),
     ],
 )
-async def test_a_guests_booking_begins_as_the_house_has_decided(
+async def test_a_guests_booking_starts_in_the_state_that_the_venue_configured(
     box: Box, mode: str, auto_confirm: bool, status: str
 ):
     await set_house(box, mode, auto_confirm=auto_confirm)
@@ -38,7 +38,7 @@ async def test_a_guests_booking_begins_as_the_house_has_decided(
     assert events(box) == []
 
 
-async def test_a_request_expires_after_the_hours_of_the_house_and_nothing_else_does(box: Box):
+async def test_a_request_expires_after_the_configured_hours_and_other_reservations_do_not(box: Box):
     await set_house(box, "free", auto_confirm=False, hours=3)
     request = await box.live.database.write(enter_for_guest, a_booking())
     await set_house(box, "free", auto_confirm=True, hours=3)
@@ -48,7 +48,7 @@ async def test_a_request_expires_after_the_hours_of_the_house_and_nothing_else_d
     assert confirmed.expires_at is None
 
 
-async def test_a_request_expires_with_its_evening_at_the_latest(box: Box):
+async def test_a_request_expires_at_the_latest_when_its_evening_ends(box: Box):
     await set_house(box, "free", auto_confirm=False, hours=8760)
 
     request = await box.live.database.write(enter_for_guest, a_booking())
@@ -58,7 +58,7 @@ async def test_a_request_expires_with_its_evening_at_the_latest(box: Box):
 
 
 @pytest.mark.parametrize("mode", ["free", "prepaid"])
-async def test_what_staff_write_down_is_confirmed_at_once(box: Box, mode: str):
+async def test_a_reservation_entered_by_staff_is_confirmed_immediately(box: Box, mode: str):
     await set_house(box, mode, auto_confirm=False)
 
     found = await box.live.database.write(enter_by_staff, a_booking(), actor="staff:x")
@@ -77,7 +77,7 @@ def a_wish(number: int = 1, **changes):
     return a_booking(idempotency_key=f"form-{number}", **changes)
 
 
-async def test_a_form_whose_reservation_was_cancelled_does_not_bring_that_back(box):
+async def test_submitting_the_form_of_a_cancelled_reservation_again_does_not_restore_it(box):
     made = await box.live.database.write(book, a_wish())
     await box.live.database.write(update_reservation, made.id, status="cancelled")
 
@@ -85,7 +85,7 @@ async def test_a_form_whose_reservation_was_cancelled_does_not_bring_that_back(b
         await box.live.database.write(book, a_wish())
 
 
-async def test_the_house_fills_its_tables_and_then_refuses(box):
+async def test_guests_can_book_every_table_and_then_get_a_refusal(box):
     wishes = [a_wish(number, table_id=ANY_TABLE) for number in range(6)]
     made = [await box.live.database.write(book, wish) for wish in wishes[:5]]
 
@@ -106,7 +106,7 @@ async def test_the_house_fills_its_tables_and_then_refuses(box):
         ("2026-11-22T01:00:00Z", "22:00", False),
     ],
 )
-async def test_a_slot_is_booked_until_it_begins_and_the_evening_until_its_last(
+async def test_a_slot_can_be_booked_until_it_starts_and_the_evening_until_its_last_slot(
     box, clock, now, slot, is_booked
 ):
     clock.set(now)

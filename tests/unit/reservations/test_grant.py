@@ -1,4 +1,4 @@
-"""Granting: the order of refusals, and that no two holders ever overlap, code or no code."""
+"""Granting: the order of refusals, and that two holds never overlap, even without the code."""
 
 import asyncio
 from datetime import date
@@ -51,7 +51,7 @@ def add_slot(tx: Transaction, start: str, end: str) -> None:
     )  # fmt: skip
 
 
-async def test_a_granted_reservation_is_announced_and_has_a_history_and_a_pass(box: Box):
+async def test_a_granted_reservation_has_an_event_a_history_entry_and_a_pass(box: Box):
     id_ = await box.live.database.write(grant_it)
 
     found = await box.live.database.read(get_reservation, id_)
@@ -62,7 +62,7 @@ async def test_a_granted_reservation_is_announced_and_has_a_history_and_a_pass(b
     assert read(box, "SELECT type FROM event") == [("reservation.created",)]
 
 
-async def test_refusals_come_in_the_decided_order_and_leave_no_trace(box: Box):
+async def test_refusals_are_checked_in_the_documented_order_and_store_nothing(box: Box):
     await box.live.database.write(grant_it)
     await execute(box, "UPDATE venue SET status = 'suspended'")
     wish = {"table_id": NOWHERE, "guests": 99, "slot": "12:00", "date": date(2020, 1, 4)}
@@ -89,7 +89,7 @@ async def test_refusals_come_in_the_decided_order_and_leave_no_trace(box: Box):
     assert read(box, counts) == [(2, 2)]
 
 
-async def test_when_every_code_that_is_drawn_is_in_use_the_answer_is_unavailable(
+async def test_the_answer_is_unavailable_if_every_drawn_access_code_is_in_use(
     tmp_path, clock: StoppedClock, settings: Settings
 ):
     stuck = Tokens()
@@ -100,7 +100,7 @@ async def test_when_every_code_that_is_drawn_is_in_use_the_answer_is_unavailable
             await box.live.database.write(grant_it, table_id=table_id("T2"))
 
 
-# The store against a model: whatever is booked and cancelled on one table, in any order.
+# Compare the database with a model: bookings and cancellations of one table in any order.
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["book", "book", "book", "cancel"]),
@@ -115,7 +115,7 @@ MINUTES = {"19:30": (1170, 1320), "22:00": (1320, 1500), "21:00": (1260, 1380),
 
 
 class Model:
-    """What a careful host would keep on paper: for each day, the minutes that are taken."""
+    """A simple model of a table: the occupied minutes of each day."""
 
     def __init__(self) -> None:
         self.held: dict[str, tuple[date, set[int]]] = {}
@@ -125,7 +125,7 @@ class Model:
 
 
 def follow(tx: Transaction, steps) -> None:
-    """Take the steps through the real actions, and compare after each with the model."""
+    """Run the steps with the real actions, and compare each result with the model."""
     model, granted = Model(), []
     for what, slot, day, which in steps:
         if what == "cancel" and granted:
@@ -149,10 +149,10 @@ def follow(tx: Transaction, steps) -> None:
 
 
 class Undo(Exception):
-    """Ends a transaction without a trace, so that the next example finds an empty house."""
+    """Rolls back the transaction, so that the next example starts with an empty venue."""
 
 
-async def test_one_table_is_granted_exactly_where_the_model_has_it_free(box: Box):
+async def test_a_table_is_granted_exactly_when_the_model_says_it_is_free(box: Box):
     await box.live.database.write(add_slot, "21:00", "23:00")  # across 19:30 and 22:00
     await box.live.database.write(add_slot, "16:00", "19:30")  # ends where 19:30 begins
     loop = asyncio.get_running_loop()
@@ -170,7 +170,7 @@ async def test_one_table_is_granted_exactly_where_the_model_has_it_free(box: Box
     await asyncio.to_thread(check(given(STEPS)(write)))
 
 
-# The schema alone, with the code's own check left out.
+# Test the schema alone, without the check in the code.
 
 
 OVERLAPS = [(1170, 1320), (1000, 1171), (1319, 1400), (1200, 1300), (0, 2880)]

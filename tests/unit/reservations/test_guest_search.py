@@ -34,7 +34,7 @@ EVERYBODY = [SALMA, EMIL, SALMA_AR]
      ("T١٢", [EMIL]), ("سلمي", [SALMA_AR]), ("سـلمى", [SALMA_AR]), ("٧k٢m", [SALMA]),
      ("ben salem", [EMIL]), ("salma-idrissi", [SALMA])],
 )  # fmt: skip
-def test_a_guest_is_found_by_name_code_table_or_phone(query, found):
+def test_a_guest_is_found_by_name_code_table_or_phone_number(query, found):
     assert search(EVERYBODY, query) == found
 
 
@@ -44,9 +44,7 @@ def test_a_guest_is_found_by_name_code_table_or_phone(query, found):
      ("0712345678", None), ("+44 7911 123456", "7911123456"), ("+1 718 555 1234", "7185551234"),
      ("+39 06 1234 5678", "612345678"), ("+216 98 123 456", "98123456"), ("123456", None)],
 )  # fmt: skip
-def test_at_the_door_a_phone_is_found_whole_or_by_its_last_four_digits_and_never_otherwise(
-    phone, national
-):
+def test_at_the_door_a_phone_number_matches_only_whole_or_by_its_last_four_digits(phone, national):
     guest = a_guest(customer_name=None, table_name="Loge", table_number="L", customer_phone=phone)
     digits = "".join(sign for sign in phone if sign.isdecimal())
     parts = {digits[a:b] for a in range(len(digits)) for b in range(a + 1, len(digits) + 1)}
@@ -60,11 +58,11 @@ def test_at_the_door_a_phone_is_found_whole_or_by_its_last_four_digits_and_never
 
 
 @pytest.mark.parametrize("query", ["", "salma", "T12", "7k2m", "34", "salma 57"])
-def test_what_is_no_phone_number_is_not_counted_as_a_search_for_one(query):
+def test_a_search_that_is_not_a_phone_number_is_not_counted_as_one(query):
     assert not asks_phone(query)
 
 
-def test_an_erased_guest_is_found_by_the_table_alone():
+def test_an_erased_guest_is_found_only_by_table():
     assert search([ERASED], "emile") == search([ERASED], "8877") == search([ERASED], "3xyz") == []
     assert search([ERASED], "loge") == [ERASED]
 
@@ -74,7 +72,7 @@ def test_an_erased_guest_is_found_by_the_table_alone():
     [("salma", [SALMA]), ("idri sal", [SALMA]), ("alma", []), ("emile", [EMIL]), ("", []),
      ("terrasse", []), ("سلمى", [SALMA_AR]), ("salem emile", [EMIL]), ("Salma-Idrissi", [SALMA])],
 )  # fmt: skip
-def test_a_typed_name_fits_the_beginning_of_a_word_of_the_name(query, found):
+def test_a_typed_name_matches_the_start_of_any_word_of_the_name(query, found):
     assert search_by_name(EVERYBODY, query) == found
 
 
@@ -82,7 +80,7 @@ def test_a_typed_name_fits_the_beginning_of_a_word_of_the_name(query, found):
     ("query", "is_found"),
     [("600 123", True), ("٦٠٠ ١٢٣", True), ("0600 123 457", True), ("12", False), ("601", False)],
 )
-def test_the_portal_finds_a_number_by_any_part_of_it(query, is_found):
+def test_the_portal_finds_a_phone_number_by_any_part_of_it(query, is_found):
     assert fits(SALMA, query) == is_found
 
 
@@ -91,7 +89,7 @@ def test_the_portal_finds_a_number_by_any_part_of_it(query, is_found):
     [("Émile Ben-Salem", True), ("سَلْمى", True), ("b", False), ("4006381333931", False),
      ("T12", False), ("x" * 81, False), ("", False)],
 )  # fmt: skip
-def test_words_of_letters_may_be_a_name(typed, may_be):
+def test_only_words_of_letters_are_searched_as_names(typed, may_be):
     assert is_name(typed) == may_be
 
 
@@ -113,9 +111,9 @@ def test_words_of_letters_may_be_a_name(typed, may_be):
         ("", None),
     ],
 )
-def test_a_guest_is_addressed_by_the_whole_given_name(name, given):
+def test_a_guest_is_addressed_by_the_complete_first_name(name, given):
     assert a_guest(customer_name=name).customer_given_name == given
 
 
-def test_digits_alone_are_turned_and_letters_stay():
+def test_eastern_digits_are_converted_and_letters_are_unchanged():
     assert western_digits("٧K۲M é") == "7K2M é"

@@ -1,4 +1,4 @@
-"""Parsing `POST /v1/reservations` (interface, section 2.6): what comes out, what is refused."""
+"""Parsing `POST /v1/reservations` (interface, section 2.6): the result, and what is refused."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def a_customer(**changes):
     return {"name": "Salma Idrissi", "phone": "+212 600 000 001", **changes}
 
 
-def test_a_full_body_is_read_whole():
+def test_a_request_body_with_every_member_is_parsed_completely():
     booking = parse_booking(
         a_body(
             customer=a_customer(email="salma@example.com"),
@@ -41,7 +41,7 @@ def test_a_full_body_is_read_whole():
     assert (booking.idempotency_key, booking.notify_customer) == ("booking-1", False)
 
 
-def test_what_is_left_out_is_the_whole_evening_no_notes_and_a_letter():
+def test_omitted_members_mean_the_whole_evening_no_notes_and_an_email():
     booking = parse_booking(a_body(slot=None))
 
     assert parse_booking({**a_body(), "slot": None, "notifyCustomer": None}) == booking
@@ -49,10 +49,29 @@ def test_what_is_left_out_is_the_whole_evening_no_notes_and_a_letter():
     assert booking.notify_customer
 
 
-def test_spaces_around_and_inside_a_name_are_tidied():
+def test_spaces_around_and_inside_a_name_are_normalised():
     assert parse_booking(a_body(customer=a_customer(name=" Salma \n Idrissi "))).customer_name == (
         "Salma Idrissi"
     )
+
+
+@pytest.mark.parametrize(
+    ("phone", "kept"),
+    [("-", None), ("N/A", None), ("1234", "1234"), ("poste 12", "poste 12"), ("  ", None),
+     ("0" * 41, None), (None, None), ("\u200b", None), ("?", None),
+     (" 06 00\u00a000 00 01\n", "06 00 00 00 01"), ("٠٦٠٠٠٠٠٠٠١", "0600000001")],
+)  # fmt: skip
+def test_beside_a_valid_email_no_phone_refuses_a_booking(phone, kept):
+    booking = parse_booking(a_body(customer=a_customer(email=" s@example.com\t", phone=phone)))
+
+    assert (booking.customer_email, booking.customer_phone) == ("s@example.com", kept)
+
+
+@pytest.mark.parametrize("phone", ["-", "N/A", "1234", "0" * 21, "0" * 41, 612345678])
+def test_without_an_email_a_phone_needs_6_to_20_digits(phone):
+    with pytest.raises(ValidationError) as refused:
+        parse_booking(a_body(customer=a_customer(email=" ", phone=phone)))
+    assert refused.value.field == "customer.phone"
 
 
 ORDER = [
@@ -73,7 +92,7 @@ ORDER = [
 ]
 
 
-def test_faults_are_named_in_the_order_of_section_7_and_then_the_unlisted_ones():
+def test_errors_are_reported_in_the_order_of_section_7_and_then_the_others():
     body = {"slot": "x", "notes": 5, "externalRef": 5, "notifyCustomer": 1}
 
     for field, refusal, mending in ORDER:
@@ -94,11 +113,11 @@ def test_faults_are_named_in_the_order_of_section_7_and_then_the_unlisted_ones()
         {"notifyCustomer": False},
     ],
 )  # fmt: skip
-def test_two_bodies_that_differ_in_any_member_are_told_apart(changes: dict):
+def test_bodies_that_differ_in_any_member_have_different_fingerprints(changes: dict):
     assert parse_booking(a_body(**changes)).fingerprint() != parse_booking(a_body()).fingerprint()
 
 
-def test_the_same_wish_in_another_spelling_is_the_same_body():
+def test_equivalent_bodies_in_different_spellings_have_the_same_fingerprint():
     spelled = {"unknown": 1, **a_body(tableId=table_id("T1").upper(), notes="")}
 
     assert parse_booking(spelled).fingerprint() == parse_booking(a_body()).fingerprint()

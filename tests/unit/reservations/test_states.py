@@ -1,4 +1,4 @@
-"""What becomes of a request, an unpaid booking and a confirmed reservation."""
+"""The changes of state of a request, an unpaid and a confirmed reservation."""
 
 import pytest
 
@@ -46,7 +46,7 @@ async def a_reservation(box: Box) -> str:
         (cancel, "cancelled", "cancelled"),
     ],
 )
-async def test_a_request_is_answered_or_cancelled_and_announced_once(box, answer, status, what):
+async def test_answering_or_cancelling_a_request_is_announced_once(box, answer, status, what):
     id_ = await a_request(box)
 
     await box.live.database.write(answer, id_, **STAFF)
@@ -61,7 +61,7 @@ async def test_a_request_is_answered_or_cancelled_and_announced_once(box, answer
 
 @pytest.mark.parametrize("answer", [accept, decline])
 @pytest.mark.parametrize("status", [name for name in STATUSES if name != "requested"])
-async def test_only_a_request_can_be_answered(box: Box, answer, status: str):
+async def test_only_a_pending_request_can_be_accepted_or_declined(box: Box, answer, status: str):
     id_ = await a_request(box)
     await box.live.database.write(update_reservation, id_, status=status)
 
@@ -75,7 +75,9 @@ async def test_only_a_request_can_be_answered(box: Box, answer, status: str):
 
 
 @pytest.mark.parametrize("status", ["requested", "confirmed", "completed", "pending", "partial"])
-async def test_whatever_holds_its_table_can_be_cancelled_and_is_announced_once(box, status: str):
+async def test_every_reservation_that_holds_a_table_can_be_cancelled_and_is_announced_once(
+    box, status: str
+):
     id_ = await a_reservation(box)
     await box.live.database.write(update_reservation, id_, status=status, checked_in_at=5)
 
@@ -92,7 +94,7 @@ async def test_whatever_holds_its_table_can_be_cancelled_and_is_announced_once(b
     await a_reservation(box)  # the table is free again
 
 
-async def test_what_was_declined_cannot_be_cancelled(box: Box):
+async def test_a_declined_request_cannot_be_cancelled(box: Box):
     id_ = await a_reservation(box)
     await box.live.database.write(update_reservation, id_, status="declined")
 
@@ -113,7 +115,7 @@ def payments(box: Box):
 
 
 @pytest.mark.parametrize("status", [n for n in STATUSES if n not in {"pending", "partial"}])
-async def test_no_payment_is_taken_in_any_other_state(box: Box, status: str):
+async def test_a_payment_for_a_closed_reservation_is_refused(box: Box, status: str):
     id_ = await an_unpaid_booking(box)
     await box.live.database.write(update_reservation, id_, status=status)
 
@@ -124,7 +126,7 @@ async def test_no_payment_is_taken_in_any_other_state(box: Box, status: str):
 
 
 @pytest.mark.parametrize("amount", [0, -1, AMOUNT_MAX + 1])
-async def test_an_amount_that_cannot_be_is_refused_and_leaves_no_trace(box: Box, amount: int):
+async def test_an_impossible_amount_is_refused_and_stores_nothing(box: Box, amount: int):
     id_ = await an_unpaid_booking(box)
 
     with pytest.raises(ValidationError) as refused:
@@ -146,7 +148,7 @@ def payments_of(box: Box, id_: str):
     return box.live.database.peek(lambda reader: list_payments(reader, id_))
 
 
-async def test_a_voided_payment_stays_counts_no_more_and_the_right_one_confirms_again(box: Box):
+async def test_a_voided_payment_stays_listed_and_the_corrected_payment_confirms_again(box: Box):
     id_ = await an_unpaid_booking(box)
     await pay(box, id_, 5000, complete=True)
 
@@ -162,18 +164,18 @@ async def test_a_voided_payment_stays_counts_no_more_and_the_right_one_confirms_
 
 
 @pytest.mark.parametrize(("voided", "kept"), [(200, 300), (300, 200)])
-async def test_beside_another_payment_a_voided_one_leaves_it_partial(box: Box, voided, kept):
+async def test_a_reservation_with_one_of_two_payments_voided_is_partly_paid(box: Box, voided, kept):
     id_ = await an_unpaid_booking(box)
     await pay(box, id_, 200)
     await pay(box, id_, 300, complete=True)
 
     assert (await void(box, id_, voided)).status == "partial"
     assert (await void(box, id_, kept)).status == "pending"
-    assert events(box) == ["reservation.confirmed"]  # no event says less than that
+    assert events(box) == ["reservation.confirmed"]  # a smaller change has no event
 
 
 @pytest.mark.parametrize("status", ["cancelled", "declined", "completed"])
-async def test_what_is_over_stays_over_when_its_payment_is_voided(box: Box, status: str):
+async def test_voiding_a_payment_does_not_reopen_a_closed_reservation(box: Box, status: str):
     id_ = await an_unpaid_booking(box)
     await pay(box, id_, complete=True)
     await box.live.database.write(update_reservation, id_, status=status)
@@ -181,7 +183,7 @@ async def test_what_is_over_stays_over_when_its_payment_is_voided(box: Box, stat
     assert (await void(box, id_, 200)).status == status
 
 
-async def test_who_voided_it_and_why_is_written_and_the_reason_goes_with_the_guest(box: Box):
+async def test_voiding_stores_who_and_why_and_the_reason_is_erased_with_the_guest(box: Box):
     id_ = await an_unpaid_booking(box)
     await pay(box, id_)
     await void(box, id_, 200)
@@ -200,7 +202,7 @@ async def test_who_voided_it_and_why_is_written_and_the_reason_goes_with_the_gue
     assert look(noted) == [("staff:x", {"amount": 200})]
 
 
-async def test_only_a_standing_payment_of_that_reservation_is_voided(box: Box):
+async def test_only_a_valid_payment_of_the_same_reservation_can_be_voided(box: Box):
     id_ = await an_unpaid_booking(box)
     await pay(box, id_)
     other = await box.live.database.write(enter_for_guest, a_booking(table_id=table_id("T3")))
@@ -215,7 +217,7 @@ async def test_only_a_standing_payment_of_that_reservation_is_voided(box: Box):
 
 
 @pytest.mark.parametrize(("minimum", "most"), [(500, 5_000), (0, 20_000)])
-async def test_an_amount_far_above_the_usual_is_taken_from_who_is_sure(box: Box, minimum, most):
+async def test_an_unusually_high_amount_is_accepted_only_with_confirmation(box: Box, minimum, most):
     id_ = await an_unpaid_booking(box)
     await execute(box, "UPDATE venue_table SET minimum_spend = :minimum", minimum=minimum)
 

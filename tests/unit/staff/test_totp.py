@@ -25,16 +25,16 @@ STEP = NOW // 30_000
 
 
 @pytest.mark.parametrize(("seconds", "code"), VECTORS)
-def test_the_codes_are_those_of_the_standard(seconds, code):
+def test_the_codes_match_the_rfc_test_vectors(seconds, code):
     assert totp_code(SECRET, seconds // 30) == code[2:]
 
 
 @pytest.mark.parametrize(("beside", "fits"), [(-2, False), (-1, True), (1, True), (2, False)])
-def test_one_step_before_and_after_the_present_one_fits_and_no_other(beside, fits):
+def test_codes_are_accepted_at_most_one_step_before_or_after_the_current_time(beside, fits):
     assert matching_steps(SECRET, totp_code(SECRET, STEP + beside), NOW) == [STEP + beside] * fits
 
 
-def test_a_box_that_has_forgotten_the_date_compares_codes_too():
+def test_a_box_with_a_lost_clock_still_verifies_codes():
     assert matching_steps(SECRET, totp_code(SECRET, 0), 0) == [0]
 
 
@@ -43,16 +43,16 @@ WRONG = ["", "05047", "0504710", "14050471", "o50471", "²50471", "-50471"]
 
 
 @pytest.mark.parametrize("typed", [*RIGHT, *WRONG])
-def test_a_code_fits_however_its_digits_are_typed_and_nothing_else_does(typed):
+def test_spaces_and_other_digit_forms_in_a_code_are_accepted_and_other_texts_are_not(typed):
     assert matching_steps(SECRET, typed, NOW) == [STEP] * (typed in RIGHT)
 
 
-def test_the_app_is_told_the_secret_the_house_and_the_person():
+def test_the_provisioning_uri_contains_the_secret_the_venue_and_the_person():
     address = urlsplit(app_address(SECRET, "Riad & Fils: l’été", "Yasmine: B"))
 
     assert (address.scheme, address.netloc) == ("otpauth", "totp")
     assert "+" not in address.query
-    assert address.path.count(":") == 1  # apps split the label here
+    assert address.path.count(":") == 1  # apps split the label at this character
     assert unquote(address.path) == "/Riad & Fils l’été:Yasmine B"
     assert parse_qs(address.query) == {
         "secret": ["GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"],
@@ -63,7 +63,7 @@ def test_the_app_is_told_the_secret_the_house_and_the_person():
     }
 
 
-def test_a_recovery_code_is_read_however_it_is_typed():
+def test_a_recovery_code_is_accepted_in_any_letter_case_and_spacing():
     code = Tokens().new_recovery_code()
 
     assert len(normalise_recovery_code(code)) == 16

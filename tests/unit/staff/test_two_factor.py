@@ -1,4 +1,4 @@
-"""A second step is added, asked for and removed."""
+"""Two-factor sign-in is enabled, used and disabled."""
 
 import pytest
 
@@ -24,27 +24,27 @@ NAME = "Yasmine"
 
 
 class House:
-    """A box with one person, whose app knows the secret once it was offered."""
+    """A box with one person, whose app receives the secret when it is offered."""
 
     def __init__(self, box, clock):
         self.live, self.clock, self.id, self.secret = box.live, clock, "", b""
 
     def code(self, beside=0):
-        """What the app shows, so many steps from now."""
+        """Return the code that the app shows this many steps from now."""
         return totp_code(self.secret, self.clock.now() // 30_000 + beside)
 
     async def do(self, action, *args, **kwargs):
         return await self.live.database.write(action, *args, **kwargs)
 
     async def add(self):
-        """A second step in force; the recovery codes. No code of now was used."""
+        """Enable two-factor sign-in, and let the used code expire. Return the recovery codes."""
         self.secret = await self.do(offer_two_factor, self.live.keyring, self.id)
         codes = await self.do(confirm_two_factor, self.live.keyring, self.id, self.code())
         self.clock.advance(120)
         return codes
 
     async def password(self):
-        """The right password was given: the secret of the second form."""
+        """Enter the right password. Return the secret of the code form."""
         attempt = await self.do(begin_sign_in, NAME, None)
         asked = await self.do(pass_password, attempt, None, "Firefox, Linux")
         assert isinstance(asked, str)
@@ -71,7 +71,7 @@ async def house(box, clock):
     return made
 
 
-async def test_an_offer_ends_after_a_quarter_of_an_hour_and_one_in_force_is_not_replaced(house):
+async def test_an_offered_secret_expires_after_15_minutes_and_never_replaces_an_active_one(house):
     keyring = house.live.keyring
     with pytest.raises(OfferOver):
         await house.do(confirm_two_factor, keyring, house.id, "000000")
@@ -88,7 +88,7 @@ async def test_an_offer_ends_after_a_quarter_of_an_hour_and_one_in_force_is_not_
         await house.live.database.read(offered_secret, keyring, house.id)
 
 
-async def test_a_secret_is_stored_wrapped_and_a_recovery_code_hashed(house):
+async def test_the_stored_secret_is_encrypted_and_recovery_codes_are_hashed(house):
     codes = await house.add()
 
     def everything(reader):
@@ -101,7 +101,7 @@ async def test_a_secret_is_stored_wrapped_and_a_recovery_code_hashed(house):
 
 
 @pytest.mark.parametrize("beside", [-1, 0, 1])
-async def test_a_code_opens_a_session_once(house, beside):
+async def test_a_code_signs_in_only_once(house, beside):
     await house.add()
     code = house.code(beside)
 
@@ -112,7 +112,7 @@ async def test_a_code_opens_a_session_once(house, beside):
     assert isinstance(await house.give(await house.password(), house.code(1)), OpenedSession)
 
 
-async def test_a_used_code_stays_used_when_the_clock_is_set_back(house):
+async def test_a_used_code_stays_used_after_the_clock_was_set_back(house):
     await house.add()
     early, code = house.clock.now(), house.code()
     await house.give(await house.password(), code)
@@ -124,7 +124,7 @@ async def test_a_used_code_stays_used_when_the_clock_is_set_back(house):
     assert await house.give(await house.password(), code) is NoSession.WRONG
 
 
-async def test_a_recovery_code_opens_a_session_once_whatever_the_clock_says(house):
+async def test_a_recovery_code_signs_in_only_once_at_any_clock_time(house):
     first, second, *_ = await house.add()
     house.clock.milliseconds = 0
 
@@ -137,7 +137,7 @@ async def test_a_recovery_code_opens_a_session_once_whatever_the_clock_says(hous
     assert (await house.noted()).count("recovery_code_used") == 2
 
 
-async def test_the_form_works_once_and_for_five_minutes(house):
+async def test_the_code_form_works_once_and_for_five_minutes(house):
     await house.add()
     form = await house.password()
     await house.give(form, house.code())
@@ -150,7 +150,7 @@ async def test_the_form_works_once_and_for_five_minutes(house):
     assert await house.give("", house.code()) is NoSession.OVER
 
 
-async def test_the_right_password_wins_nobody_further_codes(house):
+async def test_entering_the_right_password_again_does_not_reset_the_limit_on_codes(house):
     await house.add()
     for _ in range(5):
         assert await house.give(await house.password(), "000000") is NoSession.WRONG
@@ -160,7 +160,9 @@ async def test_the_right_password_wins_nobody_further_codes(house):
 
 
 @pytest.mark.parametrize("what", ["password", "disabled", "removed"])
-async def test_a_sign_in_under_way_ends_with_what_it_stands_on(house, what):
+async def test_an_unfinished_sign_in_ends_when_its_password_account_or_second_factor_changes(
+    house, what
+):
     await house.add()
     other = await house.do(lambda tx: create_staff(tx, "Another", "owner").staff_id)
     await house.do(set_password, other, "none that fits")

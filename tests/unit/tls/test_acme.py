@@ -1,4 +1,4 @@
-"""When a certificate is ordered, and what an authority's refusals mean."""
+"""When a certificate is ordered, and the meanings of the authority's errors."""
 
 from dataclasses import replace
 
@@ -51,16 +51,16 @@ def due(folder, now=NOW, **changes):
      ("https://198.51.100.7", ""), ("https://192.168.1.20", ""), ("https://[2001:db8::1]", ""),
      ("https://bôx.example", "")],
 )  # fmt: skip
-def test_a_certificate_is_wanted_for_a_public_name_alone(tmp_path, url, name):
+def test_a_certificate_is_ordered_only_for_a_public_name(tmp_path, url, name):
     assert public_name(url) == name
     assert (due(tmp_path, server=ServerSettings(app_url=url)) == 0) == bool(name)
 
 
-def test_without_a_directory_nothing_is_ever_ordered(tmp_path):
+def test_no_certificate_is_ordered_without_an_acme_directory(tmp_path):
     assert due(tmp_path, acme=AcmeSettings()) is None
 
 
-def test_it_is_due_at_once_and_again_in_the_last_third_each_box_at_its_own_time(tmp_path):
+def test_an_order_is_due_immediately_and_then_in_the_last_third_at_a_random_time(tmp_path):
     assert due(tmp_path) == 0
     found = set()
     for days in (90, 90, 90):
@@ -70,7 +70,7 @@ def test_it_is_due_at_once_and_again_in_the_last_third_each_box_at_its_own_time(
         assert BEGAN + 55.5 * DAY_MS <= due(tmp_path) <= BEGAN + 60 * DAY_MS
 
 
-def test_an_imported_certificate_for_the_name_excludes_acme(tmp_path):
+def test_an_imported_certificate_for_the_name_turns_acme_off(tmp_path):
     store(tmp_path, IMPORTED, names=("other.example",))
     assert due(tmp_path) == 0
 
@@ -89,13 +89,13 @@ def test_each_attempt_waits_longer_than_the_one_before(tmp_path, failures, minut
     assert due(tmp_path) == NOW + minutes * MINUTE
 
 
-def test_a_rate_limit_is_respected_for_a_day(tmp_path):
+def test_after_a_rate_limit_no_order_is_made_for_a_day(tmp_path):
     _write_state(tmp_path, State(SUBJECT, attempts=(NOW,), reason="rate_limited"))
 
     assert due(tmp_path) == NOW + DAY_MS
 
 
-def test_another_directory_name_or_challenge_begins_anew(tmp_path):
+def test_changing_the_directory_name_or_challenge_resets_the_waiting_time(tmp_path):
     failed = State(SUBJECT, attempts=(NOW,), reason="dns", obtained_from=DIRECTORY)
     _write_state(tmp_path, failed)
     store(tmp_path, days=90)
@@ -108,13 +108,13 @@ def test_another_directory_name_or_challenge_begins_anew(tmp_path):
     assert due(tmp_path, server=ServerSettings(app_url="https://new.example")) == 0
 
 
-def test_after_the_clock_was_set_back_the_certificate_is_not_held_back(tmp_path):
+def test_setting_the_clock_back_does_not_delay_the_certificate(tmp_path):
     _write_state(tmp_path, State(SUBJECT, attempts=(NOW + 400 * DAY_MS,), reason="dns"))
 
     assert due(tmp_path) == 0
 
 
-def test_certificates_that_end_at_once_are_ordered_once_a_day(tmp_path):
+def test_certificates_that_expire_immediately_are_ordered_only_once_a_day(tmp_path):
     done = State(SUBJECT, obtained_at=NOW, obtained_from=DIRECTORY)
     _write_state(tmp_path, done)
     store(tmp_path, days=21)
@@ -123,13 +123,13 @@ def test_certificates_that_end_at_once_are_ordered_once_a_day(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"attempts": "x"}', b"\xff"])
-def test_a_damaged_record_counts_as_none(tmp_path, content):
+def test_a_damaged_acme_record_is_ignored(tmp_path, content):
     (tmp_path / "acme.json").write_bytes(content)
 
     assert due(tmp_path) == 0
 
 
-def test_a_person_may_ask_a_few_times_an_hour():
+def test_a_person_can_request_a_certificate_only_a_few_times_an_hour():
     attempts = tuple(NOW - minute * MINUTE for minute in range(4))
 
     assert Plan("n", State(attempts=attempts[1:]), False).may_ask(NOW)
@@ -141,13 +141,13 @@ def test_a_person_may_ask_a_few_times_an_hour():
     ("said", "missing"),
     [("", "agree_terms"), ('agree_terms = true\nchallenge = "dns-01"', "dns_hook")],
 )
-def test_acme_is_not_turned_on_by_half(said, missing):
+def test_incomplete_acme_settings_are_refused_and_the_missing_one_is_named(said, missing):
     with pytest.raises(OperatorError, match=missing):
         parse_settings(f'[acme]\ndirectory = "{DIRECTORY}"\n{said}', {})
 
 
 def failing(monkeypatch, error):
-    """Let the authority answer the first request with `error`; return what is made of it."""
+    """Let the authority answer the first request with `error`. Return the resulting failure."""
 
     def get(*_, **__):
         raise error
@@ -169,7 +169,9 @@ def attempt(folder):
      ("rejectedIdentifier", "refused"), ("badCSR", "refused"), ("invalidContact", "account"),
      ("externalAccountRequired", "account"), ("serverInternal", "no_answer")],
 )  # fmt: skip
-def test_what_the_authority_says_has_one_reason(monkeypatch, tmp_path, code, reason):
+def test_each_error_of_the_certificate_authority_maps_to_one_reason(
+    monkeypatch, tmp_path, code, reason
+):
     said = messages.Error.with_code(code, detail="too many\ncertificates\x1b[1m, see docs.")
     failing(monkeypatch, said)
 
@@ -179,7 +181,7 @@ def test_what_the_authority_says_has_one_reason(monkeypatch, tmp_path, code, rea
     assert found.detail == "too many certificates [1m, see docs"
 
 
-def test_of_several_errors_the_first_is_told(monkeypatch, tmp_path):
+def test_the_first_of_several_errors_is_reported(monkeypatch, tmp_path):
     first = messages.Error.with_code("caa", detail="CAA record forbids issuance")
     other = messages.Error.with_code("dns", detail="no")
     failing(monkeypatch, messages.Error.with_code("compound", subproblems=(first, other)))
@@ -194,7 +196,7 @@ def test_of_several_errors_the_first_is_told(monkeypatch, tmp_path):
      (ValueError("no JSON"), "refused"), (KeyError("newAccount"), "refused"),
      (OSError(28, "No space left on device"), "refused")],
 )  # fmt: skip
-def test_whatever_else_goes_wrong_is_told_too(monkeypatch, tmp_path, error, reason):
+def test_unexpected_errors_are_reported_too(monkeypatch, tmp_path, error, reason):
     if error is errors.MissingNonce:
         error = errors.ClientError("<html>")
     failing(monkeypatch, error)
@@ -202,7 +204,7 @@ def test_whatever_else_goes_wrong_is_told_too(monkeypatch, tmp_path, error, reas
     assert attempt(tmp_path).reason == reason
 
 
-def test_a_challenge_that_fails_is_told_by_its_own_error():
+def test_a_failed_challenge_is_reported_with_its_own_error():
     said = messages.Error.with_code("unauthorized", detail="wrong certificate")
     chall = library.HTTP01(token=b"x" * 16)
     failed = messages.ChallengeBody(
@@ -217,7 +219,7 @@ def test_a_challenge_that_fails_is_told_by_its_own_error():
 
 
 @pytest.mark.process
-def test_a_hook_that_fails_or_is_missing_is_told_with_its_last_words(tmp_path):
+def test_a_failing_or_missing_dns_hook_is_reported_with_its_last_output(tmp_path):
     hook = tmp_path / "hook"
     hook.write_text("#!/bin/sh\necho before >&2\necho no such zone >&2\nexit 3\n")
     hook.chmod(0o700)

@@ -1,4 +1,4 @@
-"""The box's certificates: made, renewed in time, never for names that nobody vouched for."""
+"""The box's certificates: creation, timely renewal, and limits of the names."""
 
 import ssl
 import stat
@@ -47,14 +47,14 @@ def world(tmp_path):
 
 
 def handshake(world, host):
-    """Whether a client that trusts nothing but the authority accepts what is served as `host`."""
+    """Whether a client that trusts only the authority accepts the certificate for `host`."""
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.load_verify_locations(cadata=world.certificates.give_authority())
     return shake(client, world.certificates.context, host)[0].version()
 
 
 def shake(client, server, host):
-    """Both ends after the handshake, the client's first; ssl.SSLError when they do not agree."""
+    """Return both ends after the handshake, the client's first. Raises ssl.SSLError if it fails."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     asking = client.wrap_bio(to_client, to_server, server_hostname=host)
     answering = server.wrap_bio(to_server, to_client, server_side=True)
@@ -69,7 +69,7 @@ def shake(client, server, host):
     return asking, answering
 
 
-def test_a_client_that_trusts_the_authority_accepts_each_name_and_address(world):
+def test_a_client_that_trusts_the_boxs_authority_accepts_each_name_and_address(world):
     world.certificates.prepare()
 
     for host in (*world.names.dns, *world.names.addresses):
@@ -78,7 +78,7 @@ def test_a_client_that_trusts_the_authority_accepts_each_name_and_address(world)
         handshake(world, "bank.example")
 
 
-def test_keys_are_private_and_on_p256(world):
+def test_private_keys_use_p256_and_are_readable_only_by_their_owner(world):
     world.certificates.prepare()
 
     for name in (AUTHORITY, LEAF):
@@ -90,7 +90,7 @@ def test_keys_are_private_and_on_p256(world):
         world.certificates.prepare()
 
 
-def test_the_authority_may_sign_for_its_own_names_and_private_addresses_alone(world):
+def test_the_authority_can_only_sign_for_its_own_names_and_private_addresses(world):
     world.certificates.prepare()
 
     constraints = world.authority().extensions.get_extension_for_class(x509.NameConstraints)
@@ -102,7 +102,7 @@ def test_the_authority_may_sign_for_its_own_names_and_private_addresses_alone(wo
                          "fc00::/7"}  # fmt: skip
 
 
-def test_it_lasts_less_than_825_days_and_is_renewed_in_the_last_thirty(world):
+def test_the_certificate_lasts_less_than_825_days_and_is_renewed_in_its_last_30(world):
     world.certificates.prepare()
     first = world.leaf()
     assert (first.not_valid_after_utc - first.not_valid_before_utc).days <= 825
@@ -117,7 +117,7 @@ def test_it_lasts_less_than_825_days_and_is_renewed_in_the_last_thirty(world):
 
 
 @pytest.mark.parametrize("is_given", [False, True])
-def test_what_was_made_while_the_clock_was_ahead_is_made_again_once_it_is_right(world, is_given):
+def test_a_certificate_made_while_the_clock_was_ahead_is_replaced_after_correction(world, is_given):
     world.clock.set("2036-02-07T06:28:16Z")
     world.certificates.prepare()
     before = world.authority()
@@ -133,7 +133,9 @@ def test_what_was_made_while_the_clock_was_ahead_is_made_again_once_it_is_right(
 
 
 @pytest.mark.parametrize("name", ["192.168.7.9", "10.7.0.5", "vm.riad-atlas.local"])
-def test_a_new_address_or_name_gets_a_new_certificate_of_the_same_authority_at_once(world, name):
+def test_a_new_address_or_name_gets_a_new_certificate_of_the_same_authority_immediately(
+    world, name
+):
     world.certificates.prepare()
     before, context = world.authority(), world.certificates.context
     dns, addresses = world.names.dns, world.names.addresses
@@ -153,9 +155,7 @@ def test_a_new_address_or_name_gets_a_new_certificate_of_the_same_authority_at_o
 
 
 @pytest.mark.parametrize("has_terminals", [True, False])
-def test_an_authority_that_a_device_may_trust_stays_and_other_names_are_left_out(
-    world, has_terminals
-):
+def test_an_authority_that_devices_may_trust_is_kept_without_new_names(world, has_terminals):
     world.certificates.prepare()
     world.has_terminals = has_terminals
     if not has_terminals:
@@ -171,7 +171,7 @@ def test_an_authority_that_a_device_may_trust_stays_and_other_names_are_left_out
 
 
 @pytest.mark.parametrize("days", [0, 10])
-def test_a_venue_whose_box_no_device_trusts_gets_an_authority_for_its_other_name(world, days):
+def test_a_renamed_venue_gets_a_new_authority_if_no_device_trusts_the_old_one(world, days):
     world.certificates.prepare()
     world.clock.advance(days * DAY)
     world.names = Names(("dar-lune.local", "localhost"), world.names.addresses)
@@ -186,7 +186,7 @@ def test_a_venue_whose_box_no_device_trusts_gets_an_authority_for_its_other_name
     assert world.authority() == kept
 
 
-def test_a_long_arabic_name_of_the_venue_is_cut_to_what_a_certificate_takes(world):
+def test_a_long_arabic_venue_name_is_shortened_to_fit_a_certificate(world):
     world.certificates.venue = lambda: "مطعم النجمة الذهبية على سطح المدينة"
 
     world.certificates.prepare()
@@ -195,7 +195,7 @@ def test_a_long_arabic_name_of_the_venue_is_cut_to_what_a_certificate_takes(worl
     assert handshake(world, "riad-atlas.local")
 
 
-def test_tls_below_1_2_is_refused(world):
+def test_tls_versions_below_1_2_are_refused(world):
     world.certificates.prepare()
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.load_verify_locations(cadata=world.certificates.give_authority())
@@ -206,7 +206,7 @@ def test_tls_below_1_2_is_refused(world):
         assert cipher["aead"]
 
 
-def test_wanted_are_the_slug_the_machine_and_what_the_settings_name():
+def test_the_wanted_names_are_the_slug_the_machine_and_those_in_the_settings():
     server = ServerSettings(app_url="https://Riad.lan:443", names=("box.lan", "10.0.0.7"))
 
     found = wanted_names("Riad-Atlas", server, ["192.168.1.20"])

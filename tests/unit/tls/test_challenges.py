@@ -1,4 +1,4 @@
-"""The answers to an authority that checks the name, given to nobody else."""
+"""Only an authority that validates the name gets the challenge's answer."""
 
 import ssl
 from hashlib import sha256
@@ -24,7 +24,7 @@ def certificates(tmp_path):
 
 
 def connect(certificates, name, *protocols):
-    """The certificate and the protocol that a client gets who offers `protocols`."""
+    """Return the certificate and the protocol for a client that offers `protocols`."""
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
     if protocols:
@@ -34,7 +34,7 @@ def connect(certificates, name, *protocols):
     return shown, asking.selected_alpn_protocol()
 
 
-def test_only_who_validates_the_name_gets_the_challenges_certificate(certificates, tmp_path):
+def test_only_an_acme_validation_request_gets_the_challenge_certificate(certificates, tmp_path):
     own = read_certificate(tmp_path / LEAF)
     challenges = certificates.challenges
     with challenges.answering(certificates.context):
@@ -49,7 +49,7 @@ def test_only_who_validates_the_name_gets_the_challenges_certificate(certificate
         assert extension.value.value[2:] == sha256(PROOF.encode()).digest()
         assert connect(certificates, "BOX.example", "acme-tls/1")[0] == proof
 
-        # Guests, meanwhile, under the same name.
+        # Guests get the usual certificate under the same name.
         assert connect(certificates, "box.example", "http/1.1") == (own, "http/1.1")
         assert connect(certificates, "box.example") == (own, None)
         assert connect(certificates, "other.example", "acme-tls/1")[0] == own
@@ -59,7 +59,7 @@ def test_only_who_validates_the_name_gets_the_challenges_certificate(certificate
     assert not list(tmp_path.glob("*challenge*"))
 
 
-def test_nothing_is_answered_after_the_order_even_if_its_thread_goes_on(certificates, tmp_path):
+def test_no_challenge_is_answered_after_the_order_ends(certificates, tmp_path):
     own = read_certificate(tmp_path / LEAF)
     with certificates.challenges.answering(certificates.context):
         pass

@@ -1,4 +1,4 @@
-"""A certificate of the owner's own."""
+"""A certificate that the owner provides."""
 
 import datetime as dt
 import ssl
@@ -58,7 +58,7 @@ def pem_of(key, password=None):
 
 @pytest.fixture
 def certificates(tmp_path):
-    """A box in the venue's network, under `riad-atlas.local`."""
+    """The certificates of a box under `riad-atlas.local` on the venue's network."""
     names = Names(("localhost", "riad-atlas.local"), ("192.168.1.20",))
     clock = StoppedClock("2026-11-21T19:00:00Z")
     made = Certificates(tmp_path, clock, lambda: "R", lambda: names, lambda: True)
@@ -67,7 +67,7 @@ def certificates(tmp_path):
 
 
 def shown(certificates, name):
-    """The certificate that a client gets who asks for `name`, or for none."""
+    """Return the certificate for a client that requests `name`, or no name."""
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
     asking, _ = shake(client, certificates.context, name)
@@ -81,9 +81,7 @@ def private_key(kind):
 
 
 @pytest.mark.parametrize("kind", ["ec", "rsa"])
-def test_an_imported_certificate_is_shown_under_its_names_and_no_other(
-    certificates, tmp_path, kind
-):
+def test_an_imported_certificate_is_served_only_for_its_own_names(certificates, tmp_path, kind):
     key = private_key(kind)
     pem = a_certificate(key, names=("box.example", "*.riad.example", "riad-atlas.local"))
     own, brought = read_certificate(tmp_path / LEAF), x509.load_pem_x509_certificate(pem)
@@ -110,7 +108,9 @@ def test_an_imported_certificate_is_shown_under_its_names_and_no_other(
 
 
 @pytest.mark.parametrize("kinds", [("ec", "rsa"), ("rsa", "ec")])
-def test_another_import_takes_its_place_at_once_whatever_its_key(certificates, tmp_path, kinds):
+def test_a_second_import_replaces_the_certificate_immediately_whatever_the_key_type(
+    certificates, tmp_path, kinds
+):
     for kind in kinds:
         key = private_key(kind)
         pem = a_certificate(key)
@@ -127,7 +127,7 @@ def test_another_import_takes_its_place_at_once_whatever_its_key(certificates, t
      ({"other": True}, "does not match"), ({"days": 10}, "has expired"),
      ({"names": ()}, "has no DNS name")],
 )  # fmt: skip
-def test_what_would_not_work_is_refused_and_changes_nothing(tmp_path, key, changes, said):
+def test_an_unusable_certificate_is_refused_and_changes_nothing(tmp_path, key, changes, said):
     about = {name: changes[name] for name in ("days", "names") if name in changes}
     certificates = changes.get("certificates", a_certificate(key, **about))
     used = rsa.generate_private_key(65537, 2048) if "other" in changes else key

@@ -1,4 +1,4 @@
-"""Intervals against brute-force minutes; dates and the evening, 2018 to 2040 in Casablanca."""
+"""Intervals compared with brute force, and evenings in Casablanca from 2018 to 2040."""
 
 import re
 from datetime import UTC, date, datetime, timedelta
@@ -33,9 +33,10 @@ SLOTS = st.builds(Slot, st.just("id"), st.just("Dîner"), TIMES, TIMES, st.just(
 
 
 def minutes_held(slot: Slot | None, ends_at: str) -> set[int]:
-    """Brute force: walk the clock from `start` to `end`; no slot is two whole days.
+    """Return the held minutes by walking the clock from `start` to `end`.
 
-    The walk begins after midnight when `start` comes before the end of the evening.
+    A slot is shorter than two days. The walk begins after midnight if `start` is before the end of
+    the evening.
     """
     if slot is None:
         return set(range(2880))
@@ -48,20 +49,20 @@ def minutes_held(slot: Slot | None, ends_at: str) -> set[int]:
 
 
 @given(st.none() | SLOTS, st.none() | SLOTS, ENDS)
-def test_two_intervals_overlap_exactly_when_they_share_a_minute(one: Slot | None, other, ends_at):
+def test_two_intervals_overlap_exactly_if_they_share_a_minute(one: Slot | None, other, ends_at):
     shared = minutes_held(one, ends_at) & minutes_held(other, ends_at)
 
     assert overlap(interval(one, ends_at), interval(other, ends_at)) == bool(shared)
 
 
 @given(SLOTS, ENDS)
-def test_an_interval_holds_the_minutes_of_its_slot_and_no_other(slot: Slot, ends_at: str):
+def test_an_interval_contains_exactly_the_minutes_of_its_slot(slot: Slot, ends_at: str):
     starts, ends = interval(slot, ends_at)
 
     assert set(range(starts, ends)) == minutes_held(slot, ends_at)
 
 
-def test_a_slot_is_found_by_its_start_on_its_own_days_alone():
+def test_a_slot_is_found_only_by_its_start_and_on_its_own_days():
     dinner = Slot("a", "Dîner", "19:30", "22:00", (5, 6))
     brunch = Slot("b", "Brunch", "12:00", "15:00", (0,))
     saturday, sunday = date(2026, 11, 21), date(2026, 11, 22)
@@ -77,7 +78,7 @@ def test_a_slot_is_found_by_its_start_on_its_own_days_alone():
 @example(AFTER_IT_BEGAN_AGAIN, "01:30")
 @example(AFTER_IT_BEGAN_AGAIN, "01:00")
 @example(parse_instant("2020-05-31T02:15:00Z"), "02:30")
-def test_tonight_is_the_evening_that_has_not_ended_after_the_last_that_has(now: int, ends: str):
+def test_tonight_is_the_current_evening_or_the_next_one(now: int, ends: str):
     day = tonight(now, CASABLANCA, ends)
 
     assert evening_end(day - timedelta(days=1), CASABLANCA, ends) <= now
@@ -86,7 +87,7 @@ def test_tonight_is_the_evening_that_has_not_ended_after_the_last_that_has(now: 
 
 @given(DAYS)
 @example(date(2026, 9, 19))
-def test_a_link_lives_until_noon_of_the_day_after_which_is_after_the_evening(day: date):
+def test_a_link_expires_at_noon_of_the_next_day_after_the_evening_has_ended(day: date):
     expires = link_expiry(day, CASABLANCA)
 
     local = datetime.fromtimestamp(expires / 1000, UTC).astimezone(CASABLANCA)
@@ -95,7 +96,7 @@ def test_a_link_lives_until_noon_of_the_day_after_which_is_after_the_evening(day
 
 
 @given(DAYS, TIMES)
-def test_an_instant_reads_as_its_date_and_time_except_in_an_hour_that_is_left_out(day, at: str):
+def test_an_instant_maps_to_its_date_and_time_except_in_a_skipped_hour(day, at: str):
     local = datetime.fromtimestamp(instant(day, at, CASABLANCA) / 1000, UTC).astimezone(CASABLANCA)
 
     assert local.date() == day
@@ -106,5 +107,5 @@ def test_an_instant_reads_as_its_date_and_time_except_in_an_hour_that_is_left_ou
 @example(date(2026, 11, 21), 730)
 @example(date(2026, 11, 21), 731)
 @example(date(2026, 11, 21), -1)
-def test_a_date_may_be_booked_from_tonight_to_730_days_ahead(tonight_is: date, ahead: int):
+def test_a_date_can_be_booked_from_tonight_to_730_days_ahead(tonight_is: date, ahead: int):
     assert may_be_booked(tonight_is + timedelta(days=ahead), tonight_is) == (0 <= ahead <= 730)

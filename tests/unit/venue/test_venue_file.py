@@ -16,7 +16,7 @@ def parse(text):
     return parse_venue_file(text, ZONES)
 
 
-def test_what_a_file_leaves_out_has_the_documented_value():
+def test_omitted_members_of_a_venue_file_have_their_documented_defaults():
     venue = parse(HEAD + TABLE + SLOT)
 
     assert (venue.status, venue.reservation_mode, venue.auto_confirm) == ("active", "free", True)
@@ -28,13 +28,13 @@ def test_what_a_file_leaves_out_has_the_documented_value():
     assert (venue.slots[0].name, venue.slots[0].days_of_week) == ("19:30", tuple(range(7)))
 
 
-def test_an_empty_address_map_or_phone_is_none():
+def test_an_empty_address_map_link_or_phone_number_is_stored_as_none():
     venue = parse(HEAD + 'address = " "\nmap_url = ""\nphone = ""\n' + TABLE)
 
     assert (venue.address, venue.map_url, venue.phone) == (None, None, None)
 
 
-def test_a_slot_may_run_into_the_next_day_on_which_no_other_slot_begins_before_it_ends():
+def test_a_slot_may_run_past_midnight_until_the_next_slot_begins():
     not_on_saturdays = EARLY + "days_of_week = [0, 1, 2, 3, 4, 5]\n"
     assert len(parse(HEAD + TABLE + LATE + not_on_saturdays).slots) == 2
     assert len(parse(HEAD + 'evening_ends_at = "07:00"\n' + TABLE + LATE + EARLY).slots) == 2
@@ -75,7 +75,7 @@ def test_a_slot_may_run_into_the_next_day_on_which_no_other_slot_begins_before_i
         (HEAD + TABLE + EARLY + LATE, "evening_ends_at is '06:00'"),
     ],
 )
-def test_each_mistake_is_one_sentence_that_names_the_field(text, named):
+def test_each_error_in_a_venue_file_is_one_sentence_that_names_the_field(text, named):
     with pytest.raises(OperatorError) as caught:
         parse(text)
 
@@ -84,7 +84,7 @@ def test_each_mistake_is_one_sentence_that_names_the_field(text, named):
     assert "\n" not in sentence
 
 
-def test_two_slots_may_start_together_on_different_days():
+def test_two_slots_on_different_days_may_start_at_the_same_time():
     venue = parse(
         HEAD + TABLE + SLOT + "days_of_week = [5, 6]\n" + SLOT + "days_of_week = [0, 1, 2]\n"
     )

@@ -1,4 +1,4 @@
-"""The bridge's calls over the wire: deadlines, certificates, and what an answer means."""
+"""The bridge's calls over the network: deadlines, certificates, meanings of responses."""
 
 import argparse
 import asyncio
@@ -26,7 +26,7 @@ from terminal_bridge.agent.run import _identify
 
 
 def a_certificate(folder):
-    """A box's own: (its authority as PEM text, context)."""
+    """Return the authority of a box as PEM text, and the TLS context of its certificate."""
     names = Names(("localhost",), ("127.0.0.1",))
     made = Certificates(folder, SystemClock(), lambda: "Riad", lambda: names, lambda: False)
     made.prepare()
@@ -35,7 +35,7 @@ def a_certificate(folder):
 
 @asynccontextmanager
 async def a_box(answer, context=None):
-    """A server that answers every call by `answer(request)`; its address."""
+    """Run a server that responds to every call with `answer(request)`. Yield its address."""
     app = web.Application()
     app.router.add_route("*", "/terminal/v1/{call}", answer)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
@@ -52,7 +52,7 @@ async def well(_request):
     return web.json_response({"well": True})
 
 
-async def test_https_is_trusted_by_the_authority_and_nothing_else(tmp_path):
+async def test_https_is_verified_only_by_the_paired_authority(tmp_path):
     ca, context = a_certificate(tmp_path)
     (tmp_path / "other").mkdir()
     other_ca, _ = a_certificate(tmp_path / "other")
@@ -73,7 +73,7 @@ async def test_https_is_trusted_by_the_authority_and_nothing_else(tmp_path):
      (502, "<html>", OutOfReach), (200, "<html>", OutOfReach), (200, "[]", OutOfReach),
      (302, "{}", OutOfReach)],
 )  # fmt: skip
-async def test_what_an_answer_means(status, text, outcome):
+async def test_each_response_status_maps_to_its_outcome(status, text, outcome):
     async def answer(_request):
         return web.Response(status=status, text=text)
 
@@ -82,7 +82,7 @@ async def test_what_an_answer_means(status, text, outcome):
             await client.scan({})
 
 
-async def test_a_box_that_does_not_answer_is_out_of_reach_when_the_deadline_is_over(monkeypatch):
+async def test_a_box_that_does_not_respond_by_the_deadline_is_unreachable(monkeypatch):
     monkeypatch.setattr(module, "SCAN_SECONDS", 0.2)
 
     async def never(_request):
@@ -96,7 +96,7 @@ async def test_a_box_that_does_not_answer_is_out_of_reach_when_the_deadline_is_o
             await client.scan({})
 
 
-async def test_the_feed_calls_for_news_and_not_for_heartbeats():
+async def test_the_agent_reloads_on_a_feed_event_but_not_on_a_heartbeat():
     heard = []
 
     async def feed(request):
@@ -113,7 +113,7 @@ async def test_the_feed_calls_for_news_and_not_for_heartbeats():
     assert len(heard) == 1
 
 
-def test_what_pairing_told_is_kept_for_its_owner_alone(tmp_path):
+def test_the_pairing_file_is_readable_only_by_its_owner(tmp_path):
     identity = Identity("https://box.example/test", token="term_x", keys=((1, "AA"),))
 
     identity.save(tmp_path)
@@ -125,18 +125,18 @@ def test_what_pairing_told_is_kept_for_its_owner_alone(tmp_path):
     with pytest.raises(OperatorError, match="Pair this bridge again"):
         load_identity(tmp_path)
     (tmp_path / "bridge.json").unlink()
-    (tmp_path / "bridge.json").mkdir()  # nobody can read it, not even root
+    (tmp_path / "bridge.json").mkdir()  # even root cannot read this file
     with pytest.raises(OperatorError, match="cannot be read: Is a directory"):
         load_identity(tmp_path)
 
 
 def told(**arguments):
-    """The arguments of the command, as argparse gives them."""
+    """Return the command's arguments as argparse parses them."""
     names = ("box", "pair", "name", "ca")
     return argparse.Namespace(**dict.fromkeys(names) | arguments)
 
 
-def test_the_address_is_the_box_alone_and_no_link_to_one_of_its_pages():
+def test_the_address_of_the_box_must_not_contain_a_path():
     assert parse_box("https://192.168.1.20:8443/") == "https://192.168.1.20:8443"
     assert parse_box("https://192.168.1.20:8443/test") == "https://192.168.1.20:8443/test"
     for page in ("/door", "/terminal/v1/pair", "/door#pair=secret"):
@@ -144,7 +144,7 @@ def test_the_address_is_the_box_alone_and_no_link_to_one_of_its_pages():
             parse_box("https://192.168.1.20:8443" + page)
 
 
-async def test_a_pairing_that_fails_says_what_to_do(tmp_path):
+async def test_a_failed_pairing_says_what_to_do(tmp_path):
     async def refuse(_request):
         sentences = {"error": "Utilisez https.", "error_en": "Use https."}
         return web.json_response(sentences, status=403)
@@ -162,7 +162,7 @@ async def test_a_pairing_that_fails_says_what_to_do(tmp_path):
                 await _identify(told(box=address, pair="12345678"), tmp_path)
 
 
-async def test_a_pairing_that_fails_keeps_the_previous_one_with_its_address(tmp_path):
+async def test_a_failed_pairing_keeps_the_previous_one_with_its_address(tmp_path):
     known = Identity("https://box.example", token="term_x")
     known.save(tmp_path)
 

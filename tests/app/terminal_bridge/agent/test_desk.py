@@ -1,4 +1,4 @@
-"""Where a bridge decides its scans, and that each reaches the box exactly once."""
+"""Who decides a bridge's scans, and that each scan reaches the box exactly once."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from terminal_bridge.scanners.scanner import Undecided
 from tests.clocks import StoppedClock
 
 
-async def test_with_the_box_in_reach_the_box_decides(bridge, door):
+async def test_while_the_box_is_reachable_it_decides(bridge, door):
     text = await door.pass_of(await door.guest())
     assert await bridge.reach()
 
@@ -17,9 +17,7 @@ async def test_with_the_box_in_reach_the_box_decides(bridge, door):
     assert await bridge.desk.spool.list_open(1) == []
 
 
-async def test_out_of_reach_it_decides_remembers_over_a_restart_and_brings_all_in_order(
-    bridge, door
-):
+async def test_offline_decisions_survive_a_restart_and_are_uploaded_in_order(bridge, door):
     texts = [
         await door.pass_of(await door.guest(table=table, guests=1)) for table in ("T1", "T2", "T3")
     ]
@@ -40,7 +38,7 @@ async def test_out_of_reach_it_decides_remembers_over_a_restart_and_brings_all_i
     assert bridge.desk.is_online
 
 
-async def test_a_party_comes_in_one_by_one_whoever_decides(bridge, door):
+async def test_a_party_is_admitted_one_by_one_online_and_offline(bridge, door):
     guest = await door.guest(guests=3)
     text = await door.pass_of(guest)
     assert await bridge.reach()
@@ -59,7 +57,7 @@ async def test_a_party_comes_in_one_by_one_whoever_decides(bridge, door):
     assert (await door.now_of(guest)).arrived == 3
 
 
-async def test_a_scan_whose_answer_was_lost_is_brought_under_the_same_id(bridge, door):
+async def test_a_scan_whose_answer_was_lost_is_uploaded_with_the_same_id(bridge, door):
     guest = await door.guest()
     assert await bridge.reach()
     bridge.client.answers_get_lost = True
@@ -74,12 +72,14 @@ async def test_a_scan_whose_answer_was_lost_is_brought_under_the_same_id(bridge,
     assert (await door.now_of(guest)).arrived == 1
 
 
-async def test_a_verdict_that_no_crash_let_be_shown_is_given_at_the_next_showing(bridge, door):
+async def test_the_verdict_of_a_scan_before_a_crash_is_given_at_the_next_scan_of_the_pass(
+    bridge, door
+):
     text = await door.pass_of(await door.guest())
     assert await bridge.reach()
     now = door.clock.now()
     scan_id = await bridge.desk.spool.note("before-the-crash", text, now)
-    await door.scan(text, scanId=scan_id)  # the box has decided, the bridge is killed
+    await door.scan(text, scanId=scan_id)  # the box has decided, but the bridge is killed
     await bridge.restart()
     assert await bridge.reach()
 
@@ -90,7 +90,7 @@ async def test_a_verdict_that_no_crash_let_be_shown_is_given_at_the_next_showing
     assert (await bridge.desk(text)).result == "already_checked_in"
 
 
-async def test_the_box_decides_again_only_when_it_has_heard_of_everything(bridge, door):
+async def test_the_box_decides_again_only_after_all_offline_scans_are_uploaded(bridge, door):
     first, second = [await door.guest(table=table) for table in ("T1", "T2")]
     assert await bridge.reach()
     bridge.client.is_cut = True
@@ -121,7 +121,7 @@ async def test_a_wrong_clock_is_corrected_for_scans_before_the_first_contact(bri
     assert rows == [(true_time,)]
 
 
-async def test_a_bridge_that_was_revoked_lets_nobody_in_and_forgets_the_guests(bridge, door):
+async def test_a_revoked_bridge_admits_nobody_and_deletes_the_guests(bridge, door):
     text = await door.pass_of(await door.guest())
     assert await bridge.reach()
     await door.environment.database.write(

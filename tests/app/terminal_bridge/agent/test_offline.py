@@ -1,4 +1,4 @@
-"""The bridge's own verdicts: those of the box wherever it can know, never greener."""
+"""Offline verdicts of the bridge are never greener than those of the box."""
 
 import base64
 import json
@@ -31,7 +31,7 @@ STATES = {
 
 @pytest.fixture
 async def known(bridge, door):
-    """What a bridge knows once the guests of the test are on the list."""
+    """Return what a bridge knows once the guests of the test are in its snapshot."""
 
     async def know(**changes):
         signed = await bridge.client.snapshot()
@@ -46,7 +46,7 @@ async def known(bridge, door):
 
 
 @pytest.mark.parametrize("state", STATES.values(), ids=STATES.keys())
-async def test_the_bridge_says_of_a_pass_what_the_box_says(door, known, state):
+async def test_the_bridge_gives_the_same_verdict_on_a_pass_as_the_box(door, known, state):
     text = await door.pass_of(await door.guest(**state))
 
     ours = decide_offline(text, await known())
@@ -56,7 +56,7 @@ async def test_the_bridge_says_of_a_pass_what_the_box_says(door, known, state):
     assert ours.admitted == theirs["admitted"]
 
 
-async def test_a_forged_pass_a_test_pass_and_a_replaced_one_are_red(door, test_door, known):
+async def test_forged_test_and_replaced_passes_are_red(door, test_door, known):
     guest = await door.guest(generation=1)
     text = await door.pass_of(guest)
     others = await test_door.pass_of(await test_door.guest())
@@ -71,7 +71,7 @@ async def test_a_forged_pass_a_test_pass_and_a_replaced_one_are_red(door, test_d
     assert results(found, forged, others, text) == ["bad_signature", "test_code", "revoked"]
 
 
-async def test_who_is_genuine_and_on_no_list_is_amber(door, known):
+async def test_a_genuine_pass_missing_from_the_list_is_amber(door, known):
     found = await known()
     text = await door.pass_of(await door.guest())
 
@@ -80,7 +80,7 @@ async def test_who_is_genuine_and_on_no_list_is_amber(door, known):
     assert results(await known(snapshot=None), text, "SVC-7K2M") == ["old_list", "needs_box"]
 
 
-async def test_people_let_in_here_count(door, known):
+async def test_guests_admitted_offline_are_counted(door, known):
     guest = await door.guest(guests=4)
     text = await door.pass_of(guest)
 
@@ -89,7 +89,7 @@ async def test_people_let_in_here_count(door, known):
     assert (half.result, half.admitted, half.answer.party) == ("party_added", 1, "4/4")
 
 
-async def test_a_snapshot_that_another_signed_or_somebody_changed_is_not_read(bridge, door):
+async def test_a_snapshot_with_a_foreign_or_invalid_signature_is_rejected(bridge, door):
     await door.guest()
     signed = await bridge.client.snapshot()
     identity = bridge.client.identity
@@ -112,7 +112,7 @@ def results(known, *codes):
     return [decide_offline(code, known).result for code in codes]
 
 
-async def test_on_tonights_list_a_code_is_somebodys_nobodys_or_one_of_two(door, known):
+async def test_an_access_code_matches_no_guest_one_guest_or_several_on_tonights_list(door, known):
     await door.guest(access_code="SVC-7K2M", customer_name="Sara Ben Ali")
     await door.guest(access_code="SVC-B2B2", table="T2")
     await door.guest(access_code="SVC-8Z8Z", table="T3")
@@ -129,7 +129,7 @@ async def test_on_tonights_list_a_code_is_somebodys_nobodys_or_one_of_two(door, 
     [(0, "checked_in", "unknown_code"), (11.9, "checked_in", "unknown_code"),
      (12, "old_list", "needs_box"), (-1, "old_list", "needs_box")],
 )  # fmt: skip
-async def test_a_list_older_than_twelve_hours_or_of_another_clock_lets_nobody_in(
+async def test_a_list_older_than_twelve_hours_or_from_another_clock_admits_nobody(
     door, known, age, listed, other
 ):
     text = await door.pass_of(await door.guest(access_code="SVC-7K2M"))
@@ -140,13 +140,11 @@ async def test_a_list_older_than_twelve_hours_or_of_another_clock_lets_nobody_in
     assert results(found, text, "7K2M", "SVC-XXXX") == [listed, listed, other]
 
 
-async def test_whom_a_code_was_taken_for_is_who_came_in_when_the_box_would_read_it_otherwise(
-    bridge, door
-):
+async def test_the_guest_whom_the_agent_admitted_by_code_stays_admitted_at_the_box(bridge, door):
     guest = await door.guest(access_code="SVC-DDDD")
     assert await bridge.reach()
     bridge.client.is_cut = True
-    assert (await bridge.desk("QQQQ")).result == "checked_in"  # it looks like the only one
+    assert (await bridge.desk("QQQQ")).result == "checked_in"  # similar to one code only
     other = await door.guest(access_code="SVC-QQQQ", table="T2")
     bridge.client.is_cut = False
 
@@ -162,7 +160,7 @@ KEYS = json.loads((VECTORS / "guest_pass.json").read_text("utf-8"))
 
 
 def signed_snapshot(vector, tag):
-    """The snapshot of a vector, as a box that has the vectors' key signs it."""
+    """Return a vector's snapshot, signed as by a box with the vectors' key."""
     passes = {"passes": [OFFLINE["listed"] | vector.get("listed", {})]}
     content = {"venueTag": tag} | OFFLINE["snapshot"] | passes | vector.get("snapshot", {})
     payload = json.dumps(content)
@@ -172,7 +170,7 @@ def signed_snapshot(vector, tag):
 
 
 @pytest.mark.parametrize("vector", OFFLINE["vectors"], ids=lambda vector: vector["note"])
-def test_the_bridge_decides_by_the_vectors_of_the_door_app(vector):
+def test_the_bridge_and_the_door_app_share_the_offline_decision_vectors(vector):
     tag = vector.get("venueTag", OFFLINE["venueTag"])
     public = base64.urlsafe_b64encode(bytes.fromhex(KEYS["publicKey"])).decode().rstrip("=")
     zone = OFFLINE["snapshot"]["timeZone"]

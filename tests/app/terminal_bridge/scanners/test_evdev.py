@@ -1,4 +1,4 @@
-"""A keyboard-wedge scanner at the box: keys, and what it meant by them however it is set."""
+"""A keyboard-wedge scanner at the box, set to any keyboard layout."""
 
 import os
 import time
@@ -24,7 +24,7 @@ LINK = "https://box.example/access/AZqwM0_-zW"
 
 
 def strokes_of(text, layout, caps=False, keypad=False):
-    """The keys that a scanner presses which believes in `layout`."""
+    """Return the keys that a scanner set to `layout` presses."""
     keys = {digit: (code, False) for code, digit in KEYPAD_DIGITS.items()} if keypad else {}
     for code, (plain, shifted) in sorted(layout.items(), reverse=True):
         if code in KEYPAD or plain in keys:
@@ -36,7 +36,7 @@ def strokes_of(text, layout, caps=False, keypad=False):
 
 @pytest.mark.parametrize("layout", [_US, _FRENCH], ids=["US scanner", "French scanner"])
 @pytest.mark.parametrize("text", [PASS, PASS.lower(), f")Q1{PASS}", "SVC-7K2M", "svc-7k2m", LINK])
-def test_the_text_is_read_whatever_layout_the_scanner_was_set_to(layout, text):
+def test_a_scan_is_read_with_every_keyboard_layout_of_the_scanner(layout, text):
     assert read_strokes(strokes_of(text, layout)) == text
 
 
@@ -54,7 +54,7 @@ def tap(code):
 
 
 def typed(text, layout=_US, end=ENTER):
-    """The events of a scanner that types `text`."""
+    """Return the input events of a scanner that types `text`."""
     raw = b""
     for stroke in strokes_of(text, layout):
         key = tap(stroke.code)
@@ -64,7 +64,7 @@ def typed(text, layout=_US, end=ENTER):
 
 @pytest.fixture
 def wedge(tmp_path):
-    """Where the events are written; the reader opens `wedge.path`."""
+    """A keyboard device, made of a pipe. The reader opens `wedge.device`."""
     path = tmp_path / "event7"
     os.mkfifo(path)
     handle = os.open(path, os.O_RDWR)
@@ -81,7 +81,7 @@ def wedge(tmp_path):
 
 @pytest.mark.parametrize("layout", [_US, _FRENCH], ids=["US scanner", "French scanner"])
 @pytest.mark.parametrize("caps", [False, True])
-async def test_a_pass_is_read_whatever_the_layout_and_caps_lock(box, door, wedge, layout, caps):
+async def test_a_pass_is_read_with_every_layout_and_caps_lock(box, door, wedge, layout, caps):
     guest = await door.guest()
     text = await door.pass_of(guest)
 
@@ -89,10 +89,10 @@ async def test_a_pass_is_read_whatever_the_layout_and_caps_lock(box, door, wedge
         wedge.send((tap(CAPS) if caps else b"") + typed(text, layout))
         await until(lambda: readers.states[0].last_read_at is not None)
 
-    assert (await door.now_of(guest)).arrived == 1  # closing waited for the decision
+    assert (await door.now_of(guest)).arrived == 1  # closing has waited for the decision
 
 
-async def test_a_relay_of_its_own_opens_for_a_scanner_that_types(box, door, wedge, scanner):
+async def test_a_keyboard_scanner_can_open_a_separate_relay(box, door, wedge, scanner):
     answer = {"green": (b"open",)}
     settings = {"device": wedge.device, "answer": answer, "answer_device": str(scanner.link)}
 
@@ -109,7 +109,7 @@ async def test_a_relay_of_its_own_opens_for_a_scanner_that_types(box, door, wedg
         assert await scanner.received(4) == b"open"
 
 
-def test_a_held_key_repeats_nothing_and_half_an_event_waits_for_its_rest(wedge):
+def test_key_repeats_are_ignored_and_partial_events_are_completed(wedge):
     keyboard = open_keyboard(ReaderSettings(kind="evdev", device=wedge.device))
     raw = event(30, PRESSED) + event(30, REPEATED) + event(30, RELEASED) + tap(48) + tap(ENTER)
 
@@ -119,7 +119,7 @@ def test_a_held_key_repeats_nothing_and_half_an_event_waits_for_its_rest(wedge):
     assert codes == ["ab"]
 
 
-def test_a_scanner_that_types_numbers_with_alt_is_understood(wedge):
+def test_a_scanner_that_types_with_alt_codes_is_supported(wedge):
     keyboard = open_keyboard(ReaderSettings(kind="evdev", device=wedge.device))
     raw = b""
     for number in ("083", "086", "067", "049"):

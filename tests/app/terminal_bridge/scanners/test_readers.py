@@ -1,4 +1,4 @@
-"""All readers of a computer together: their states, and that none harms another."""
+"""All readers of a computer together: their states, and that one does not disturb another."""
 
 import asyncio
 import threading
@@ -17,7 +17,7 @@ from tests.waiting import until, within
 SETTINGS = ReaderSettings(kind="serial", device="/dev/scanner", terminal="Porte 1")
 
 
-async def test_a_driver_that_hangs_keeps_nobody_from_leaving():
+async def test_a_hanging_driver_does_not_delay_the_shutdown():
     hanging, released = threading.Event(), threading.Event()
 
     def hang(_settings):
@@ -36,7 +36,7 @@ async def test_a_driver_that_hangs_keeps_nobody_from_leaving():
     await until(lambda: not any(t.name == "reader /dev/scanner" for t in threading.enumerate()))
 
 
-async def test_a_decision_that_fails_is_grey_and_the_next_scan_is_decided(tmp_path, scanner):
+async def test_a_failed_decision_is_grey_and_the_next_scan_is_decided(tmp_path, scanner):
     answers = iter([RuntimeError("accident"), Answer("green", "checked_in")])
 
     async def decide(_code):
@@ -58,7 +58,7 @@ async def test_a_decision_that_fails_is_grey_and_the_next_scan_is_decided(tmp_pa
     await readers.close()
 
 
-async def test_two_readings_of_a_code_at_once_wait_for_one_decision(clock):
+async def test_two_simultaneous_scans_of_a_code_wait_for_one_decision(clock):
     asked, go = [], asyncio.Event()
 
     async def decide(code):
@@ -83,7 +83,7 @@ def test_a_code_ends_with_a_terminator(end):
     assert [lines.feed(piece) for piece in (b"A", b"B", end)] == [[], [], ["AB"]]
 
 
-def test_a_pause_ends_a_code_and_forgets_a_stray_key():
+def test_a_pause_ends_a_code_and_discards_a_single_key():
     lines = Lines()
 
     lines.feed(b"SVC-7K2M")
@@ -95,7 +95,7 @@ def test_a_pause_ends_a_code_and_forgets_a_stray_key():
 
 
 @pytest.mark.parametrize("raw", [b"\xff\xfeSVC\r", b"\x1bSVC\r", b"a" * (CODE_MAX + 1) + b"\r"])
-def test_garbage_and_what_is_too_long_is_dropped_with_a_reason_and_the_next_code_is_read(raw):
+def test_invalid_or_too_long_input_is_dropped_with_a_reason_and_the_next_code_is_read(raw):
     lines = Lines()
 
     assert lines.feed(raw) == []
@@ -105,7 +105,7 @@ def test_garbage_and_what_is_too_long_is_dropped_with_a_reason_and_the_next_code
 
 
 @given(st.lists(st.binary(max_size=300)))
-def test_whatever_comes_every_code_is_printable_and_within_its_limits(pieces):
+def test_from_any_input_every_code_is_printable_and_within_its_limits(pieces):
     lines = Lines()
 
     codes = [code for piece in pieces for code in lines.feed(piece)] + lines.pause()

@@ -1,4 +1,4 @@
-"""A serial scanner over a pseudo terminal: read, answered, unplugged, plugged in again."""
+"""A serial scanner on a pseudo terminal: read, answered, unplugged and plugged in again."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from tests.app.terminal_bridge.scanners.conftest import reading
 from tests.waiting import until, within
 
 OPEN = b"\xa0\x01\x01\xa2"
-GREEN, RED = (b"\xa0\x01", b"\x01\xa2"), (b"\x07",)  # green pauses between two bytes and two
+GREEN, RED = (b"\xa0\x01", b"\x01\xa2"), (b"\x07",)  # green pauses after two bytes
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ async def test_a_scan_is_decided_and_its_colour_drives_the_relay(box, door, scan
 
     async with reading(box, **settings_of) as readers:
         await until(lambda: readers.states[0].connected_since is not None)
-        scanner.send(text)  # without an end it is read after a pause
+        scanner.send(text)  # without a terminator, the code ends after a pause
         assert await scanner.received(4) == OPEN
         scanner.send("not one of ours\r\n")
         assert await scanner.received(1) == RED[0]
@@ -35,7 +35,7 @@ async def test_a_scan_is_decided_and_its_colour_drives_the_relay(box, door, scan
 
 
 @pytest.mark.parametrize("repeat", [False, True])
-async def test_a_pass_that_is_held_before_the_reader_opens_the_turnstile_once(
+async def test_a_pass_that_stays_in_front_of_the_reader_opens_the_turnstile_once(
     box, door, scanner, settings_of, repeat
 ):
     text = await door.pass_of(await door.guest())
@@ -44,13 +44,13 @@ async def test_a_pass_that_is_held_before_the_reader_opens_the_turnstile_once(
         await until(lambda: readers.states[0].connected_since is not None)
         for _ in range(2):
             scanner.send(text + "\r")
-        for _ in range(2):  # what is no green is told again
+        for _ in range(2):  # a verdict that is not green is shown again
             scanner.send("not one of ours\r")
         pulses = OPEN * (2 if repeat else 1)
         assert await scanner.received(len(pulses) + 2) == pulses + RED[0] * 2
 
 
-async def test_a_scanner_that_is_unplugged_and_plugged_in_again_reads_on(
+async def test_a_scanner_works_again_after_it_was_unplugged_and_plugged_in(
     box, door, scanner, settings_of
 ):
     first, second = await door.guest(), await door.guest(table="T2")
@@ -75,7 +75,7 @@ async def test_a_scanner_that_is_unplugged_and_plugged_in_again_reads_on(
     assert [row[0] for row in await door.rows("SELECT result FROM scan_log")] == ["checked_in"] * 2
 
 
-async def test_garbage_is_dropped_told_in_the_state_and_never_decided(
+async def test_invalid_input_is_dropped_and_reported_but_never_decided(
     box, door, scanner, settings_of
 ):
     async with reading(box, **settings_of) as readers:
@@ -89,7 +89,7 @@ async def test_garbage_is_dropped_told_in_the_state_and_never_decided(
     assert await door.rows("SELECT result FROM scan_log") == [("checked_in",)]
 
 
-async def test_the_trouble_of_a_reader_is_noted_for_the_doctor_while_it_lasts(
+async def test_the_fault_of_a_reader_is_reported_to_the_doctor_while_it_lasts(
     box, door, scanner, settings_of
 ):
     noted = "SELECT name, detail FROM observation"

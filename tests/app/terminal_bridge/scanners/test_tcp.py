@@ -1,4 +1,4 @@
-"""The line reader, a line in and a line out; last, in a box that is really served."""
+"""The line reader: each line gets one line in response. Also in a real box process."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -12,7 +12,7 @@ from terminal_bridge.scanners import tcp
 from terminal_bridge.scanners.scanner import Answer, Watch, line_of
 from terminal_bridge.scanners.tcp import TcpReader
 from tests.app.terminal_bridge.scanners.conftest import reading
-from tests.journeys.box_process import BoxProcess, found_box
+from tests.journeys.box_process import STOP_SECONDS, BoxProcess, found_box
 from tests.journeys.partner_side import calling as calling_box
 from tests.waiting import within
 
@@ -37,7 +37,7 @@ async def say(connection, text):
     return (await answer_of(reader.readline())).decode()
 
 
-async def test_a_line_in_is_a_line_out(box, door, port):
+async def test_each_line_gets_one_line_in_response(box, door, port):
     text = await door.pass_of(await door.guest(guests=4))
 
     async with reading(box, kind="tcp", port=port), calling(port) as connection:
@@ -48,7 +48,9 @@ async def test_a_line_in_is_a_line_out(box, door, port):
     assert red.startswith("RED unknown_code - - ")
 
 
-async def test_ten_wrong_codes_close_the_line_to_typed_codes_and_not_to_passes(box, door, port):
+async def test_after_ten_wrong_codes_a_connection_refuses_typed_codes_but_not_passes(
+    box, door, port
+):
     guest = await door.guest(access_code="SVC-7K2M")
 
     async with reading(box, kind="tcp", port=port), calling(port) as connection:
@@ -62,9 +64,7 @@ async def test_ten_wrong_codes_close_the_line_to_typed_codes_and_not_to_passes(b
     assert scanned.startswith("GREEN checked_in")
 
 
-async def test_a_code_without_an_end_of_line_is_decided_when_the_device_ends_its_sending(
-    box, door, port
-):
+async def test_a_code_without_a_line_end_is_decided_when_the_device_stops_sending(box, door, port):
     text = await door.pass_of(await door.guest(guests=4))
 
     async with reading(box, kind="tcp", port=port), calling(port) as (reader, writer):
@@ -76,7 +76,7 @@ async def test_a_code_without_an_end_of_line_is_decided_when_the_device_ends_its
     assert answer.count(b"\r\n") == 1
 
 
-async def test_a_party_of_four_comes_in_one_by_one(box, door, port, clock):
+async def test_a_party_of_four_is_admitted_one_by_one(box, door, port, clock):
     text = await door.pass_of(await door.guest(guests=4))
 
     async with reading(box, kind="tcp", port=port), calling(port) as connection:
@@ -95,7 +95,7 @@ async def test_a_party_of_four_comes_in_one_by_one(box, door, port, clock):
 
 
 @pytest.mark.parametrize(("repeat", "word"), [(False, "SAME"), (True, "GREEN")])
-async def test_the_same_code_within_three_seconds_is_one_scan_and_its_line_says_so(
+async def test_the_same_code_within_three_seconds_is_one_scan_and_answered_with_same(
     box, door, port, clock, repeat, word
 ):
     text = await door.pass_of(await door.guest(guests=1))
@@ -113,7 +113,7 @@ async def test_the_same_code_within_three_seconds_is_one_scan_and_its_line_says_
     assert len(await door.rows("SELECT 1 FROM scan_log")) == 2
 
 
-async def test_of_one_code_on_two_lines_at_once_one_opens(box, door, port):
+async def test_one_code_sent_on_two_connections_at_once_opens_only_once(box, door, port):
     text = await door.pass_of(await door.guest(guests=1))
 
     async with reading(box, kind="tcp", port=port), calling(port) as one, calling(port) as other:
@@ -122,7 +122,7 @@ async def test_of_one_code_on_two_lines_at_once_one_opens(box, door, port):
     assert sorted(answer.split()[0] for answer in answers) == ["GREEN", "SAME"]
 
 
-async def test_a_terminal_is_known_by_its_id_and_refused_once_it_is_revoked(box, door, port):
+async def test_a_terminal_is_identified_by_its_id_and_refused_once_revoked(box, door, port):
     text = await door.pass_of(await door.guest())
 
     async with reading(box, kind="tcp", port=port, terminal=door.terminal_id) as readers:
@@ -137,7 +137,7 @@ async def test_a_terminal_is_known_by_its_id_and_refused_once_it_is_revoked(box,
         assert "revoked" in readers.states[0].trouble
 
 
-async def test_a_terminal_that_does_not_exist_is_told_and_found_when_it_is_made(box, port, clock):
+async def test_a_missing_terminal_is_reported_and_found_once_it_is_created(box, port, clock):
     settings = {"kind": "tcp", "port": port, "terminal": "Cuisine"}
     async with reading(box, **settings) as readers, calling(port) as connection:
         answer = await say(connection, "x1234\n")
@@ -165,13 +165,13 @@ async def serving(port, decide=green):
         await reader.close()
 
 
-async def test_who_says_nothing_is_shown_out(port, monkeypatch):
+async def test_a_silent_connection_is_closed(port, monkeypatch):
     monkeypatch.setattr(tcp, "IDLE_SECONDS", 0.5)
     async with serving(port), calling(port) as (idle, _):
         assert await answer_of(idle.read()) == b""
 
 
-def test_a_line_keeps_its_fields_apart():
+def test_text_with_separators_cannot_add_fields_to_a_response_line():
     answer = Answer("amber", "party_full", "La  grande table", "2/2", "Plus de\nmonde")
 
     assert line_of(answer) == b"AMBER party_full La_grande_table 2/2 Plus de monde\r\n"
@@ -180,7 +180,7 @@ def test_a_line_keeps_its_fields_apart():
 
 @pytest.mark.process
 @pytest.mark.slow
-async def test_a_served_box_reads_and_leaves_at_once_though_somebody_is_connected(tmp_path, port):
+async def test_a_box_with_readers_stops_immediately_even_with_an_open_connection(tmp_path, port):
     founded = await asyncio.to_thread(found_box, tmp_path)
     (founded.data / "settings.toml").write_text(
         f"""
@@ -209,7 +209,7 @@ async def test_a_served_box_reads_and_leaves_at_once_though_somebody_is_connecte
         line = await answer_of(reader.readline())
 
         assert line.startswith(b"GREEN checked_in Terrasse_1 1/2 ")
-        assert await asyncio.to_thread(box.stop) < 10
+        assert await asyncio.to_thread(box.stop) < STOP_SECONDS
         writer.close()
     finally:
         box.kill()

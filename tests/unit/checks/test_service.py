@@ -4,22 +4,22 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.checks.check import ask_health
 from appliance.core.i18n import load_languages
 from appliance.core.scanner_settings import ReaderSettings
-from appliance.doctor.check import ask_health
 from tests.conftest import Running, with_settings
-from tests.unit.doctor.conftest import english
+from tests.unit.checks.conftest import english
 
 
 @pytest.mark.parametrize(("answer", "status"), [(200, "ok"), (503, "fail"), (None, "fail")])
-def test_a_box_that_runs_is_asked_whether_it_is_well(ward, answer, status):
+def test_a_running_box_is_asked_for_its_health(ward, answer, status):
     ward.on(ask=lambda _: answer)
 
     assert ward.status("box") == status
 
 
 @pytest.mark.parametrize("has_crashed", [False, True])
-def test_a_box_that_is_off_or_crashed_is_a_word_and_is_not_asked(ward, has_crashed):
+def test_a_stopped_or_crashed_box_is_a_warning_and_is_not_asked(ward, has_crashed):
     (ward.root / "poke").unlink()
     if has_crashed:
         os.mkfifo(ward.root / "poke")
@@ -32,7 +32,7 @@ def test_a_box_that_is_off_or_crashed_is_a_word_and_is_not_asked(ward, has_crash
     assert ward.status("box") == "warn"
 
 
-def test_a_stopped_box_is_started_by_whoever_runs_it(ward, tmp_path):
+def test_the_remedy_for_a_stopped_box_depends_on_whether_systemd_runs_it(ward, tmp_path):
     (ward.root / "poke").unlink()
     by_hand, unit = tmp_path / "none.service", tmp_path / "venuebox.service"
     unit.touch()
@@ -42,7 +42,7 @@ def test_a_stopped_box_is_started_by_whoever_runs_it(ward, tmp_path):
         assert command in ward.find("box").remedy.text(load_languages().get("en"))
 
 
-def test_the_box_is_asked_where_it_listens_and_on_this_machine_alone(ward):
+def test_the_health_request_goes_to_the_configured_port_on_this_machine(ward):
     asked = []
     ward.on(ask=asked.append)
     ward.context.directory.remember_address("http://192.168.1.20:8099")
@@ -57,7 +57,7 @@ def test_the_box_is_asked_where_it_listens_and_on_this_machine_alone(ward):
     ("host", "asked_for"),
     [("192.168.1.20", "192.168.1.20"), ("fd00::2", "[fd00::2]"), ("::", "127.0.0.1")],
 )
-def test_a_box_that_listens_at_one_address_is_asked_there(ward, host, asked_for):
+def test_a_box_that_listens_on_one_address_is_asked_there(ward, host, asked_for):
     asked = []
     ward.on(ask=lambda url: asked.append(url) or 200)
     ward.set(server={"host": host, "port": 8080})
@@ -66,7 +66,7 @@ def test_a_box_that_listens_at_one_address_is_asked_there(ward, host, asked_for)
     assert asked == [f"http://{asked_for}:8080/health"]
 
 
-async def test_the_box_on_this_machine_is_really_asked(running: Running):
+async def test_the_health_request_reaches_a_real_box(running: Running):
     base = f"http://127.0.0.1:{running.client.port}"
 
     assert await asyncio.to_thread(ask_health, f"{base}/health") == 200
@@ -81,25 +81,25 @@ async def test_the_box_on_this_machine_is_really_asked(running: Running):
     [("", "warn"), ("http://192.168.1.20:8080", "warn"), ("http://127.0.0.1:8080", "ok"),
      ("http://localhost:8080", "ok"), ("https://box.example", "ok")],
 )  # fmt: skip
-def test_the_address_that_guests_are_given(ward, app_url, status):
+def test_the_address_for_guests_is_checked(ward, app_url, status):
     ward.set(server={"app_url": app_url})
 
     assert ward.status("settings") == status
 
 
-def test_settings_that_cannot_be_read_are_a_failure_and_stop_nothing_else(ward):
+def test_unreadable_settings_are_a_failure_and_the_other_checks_still_run(ward):
     ward.become(settings="server.port is 'x', but must be a whole number")
 
     assert ward.status("settings") == "fail"
     assert ward.status("mail") is None
-    assert ward.status("box") == "fail"  # nobody knows where it listens
+    assert ward.status("box") == "fail"  # the address of the box is unknown
 
 
 @pytest.mark.parametrize(
     ("device", "terminal", "status"),
     [("ttyACM0", "Porte 1", "ok"), ("unplugged", "Porte 1", "fail"), ("ttyACM0", "none", "fail")],
 )
-def test_readers_that_are_there_are_well_and_one_that_cannot_work_is_a_failure(
+def test_connected_readers_pass_and_an_unusable_one_is_a_failure(
     ward, tmp_path, device, terminal, status
 ):
     (tmp_path / "ttyACM0").touch()
@@ -119,7 +119,7 @@ GOOD = {"host": "mail.example", "sender": "riad@box.example", "user": "u", "pass
     [({}, "ok"), ({"host": ""}, "warn"), ({"password": ""}, "fail"),
      ({"user": "", "password": ""}, "ok"), ({"security": "none"}, "warn")],
 )  # fmt: skip
-def test_the_mail_settings_are_complete(ward, changes, status):
+def test_incomplete_mail_settings_are_a_warning(ward, changes, status):
     ward.set(mail={**GOOD, **changes})
 
     assert ward.status("mail") == status
@@ -142,7 +142,7 @@ def an_endpoint(ward, *, failures=0, outcome="delivered", active=1):
      ({"failures": 1, "outcome": "blocked"}, "warn"),
      ({"failures": 9, "outcome": "http_500", "active": 0}, "ok")],
 )  # fmt: skip
-def test_an_endpoint_that_takes_nothing_is_named(ward, endpoint, status):
+def test_an_endpoint_that_rejects_every_delivery_is_named(ward, endpoint, status):
     an_endpoint(ward, **endpoint)
 
     found = ward.find("endpoints")
@@ -156,7 +156,7 @@ def test_an_endpoint_that_takes_nothing_is_named(ward, endpoint, status):
     [("dead", 1, "warn"), ("dead", 24 * 8, "ok"), ("pending", 0, "ok"), ("pending", 2, "warn"),
      ("delivered", 1, "ok"), ("cancelled", 1, "ok")],
 )  # fmt: skip
-def test_deliveries_that_died_or_wait_are_counted(ward, state, hours_ago, status):
+def test_dead_and_waiting_deliveries_are_counted(ward, state, hours_ago, status):
     an_endpoint(ward)
     at = ward.context.clock.now() - hours_ago * 3_600_000
     ward.write("INSERT INTO event (seq, type, occurred_at) VALUES (1, 'webhook.test', :at)", at=at)

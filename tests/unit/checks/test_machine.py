@@ -5,7 +5,7 @@ import pytest
 
 from appliance.clock import ZoneDatabase
 from tests.clocks import StoppedClock
-from tests.unit.doctor.conftest import a_volume, english
+from tests.unit.checks.conftest import a_volume, english
 
 MIB = 1 << 20
 
@@ -13,13 +13,13 @@ MIB = 1 << 20
 @pytest.mark.parametrize(
     ("mib", "status"), [(1024, "ok"), (1023, "warn"), (100, "warn"), (99, "fail"), (0, "fail")]
 )
-def test_room_on_the_volume(ward, mib, status):
+def test_a_volume_with_little_free_space_is_reported(ward, mib, status):
     ward.on(statvfs=lambda _: a_volume(free=mib * MIB))
 
     assert ward.status("disk") == status
 
 
-def test_a_disk_that_became_read_only_is_named(ward):
+def test_a_disk_that_became_read_only_is_reported(ward):
     ward.on(statvfs=lambda _: a_volume(flag=os.ST_RDONLY))
 
     found = ward.find("disk")
@@ -28,13 +28,13 @@ def test_a_disk_that_became_read_only_is_named(ward):
     assert "read-only" in english(found)
 
 
-def test_a_tz_database_that_does_not_know_morocco_is_a_failure(ward, tmp_path):
+def test_a_time_zone_database_without_morocco_is_a_failure(ward, tmp_path):
     ward.become(zones=ZoneDatabase("2025b", "system", tmp_path))
 
     assert ward.status("time_zones") == "fail"
 
 
-def test_an_old_tz_database_with_morocco_at_one_hour_is_a_failure(ward, tmp_path):
+def test_a_time_zone_database_with_the_old_offset_of_morocco_is_a_failure(ward, tmp_path):
     (tmp_path / "Africa").mkdir()
     # Any zone that is at +01 in November will do.
     paris = resources.files("tzdata.zoneinfo.Europe").joinpath("Paris").read_bytes()
@@ -48,7 +48,7 @@ def test_an_old_tz_database_with_morocco_at_one_hour_is_a_failure(ward, tmp_path
 @pytest.mark.parametrize(
     ("what", "name"), [("is_synchronised", "clock"), ("has_way_out", "uplink")]
 )
-def test_a_clock_that_nobody_keeps_right_or_no_way_out_is_warned_of(
+def test_an_unsynchronised_clock_or_a_missing_internet_connection_is_a_warning(
     ward, what, name, is_so, status
 ):
     ward.on(**{what: lambda: is_so})
@@ -66,7 +66,7 @@ def test_a_clock_that_nobody_keeps_right_or_no_way_out_is_warned_of(
         ("2036-11-21T19:00:00Z", True, "ok"),
     ],
 )
-def test_a_clock_far_from_what_the_box_has_written_is_a_failure_unless_it_is_synchronised(
+def test_a_clock_far_from_the_stored_times_is_a_failure_unless_it_is_synchronised(
     ward, instant, is_synchronised, status
 ):
     ward.become(clock=StoppedClock(instant))

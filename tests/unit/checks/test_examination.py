@@ -1,22 +1,22 @@
-"""A healthy box has nothing to mend; every finding is in each language, and has its remedy."""
+"""All checks of a healthy box pass, and every finding has translations and a remedy."""
 
 import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from appliance.clock import SystemClock, newest_zone_database
-from appliance.core.tokens import Tokens
-from appliance.database.integrity import session
-from appliance.doctor import checks as doctor_checks
-from appliance.doctor.check import (
+from appliance.checks import examine as all_checks
+from appliance.checks.check import (
     MESSAGES,
     RELAY_AWAY,
     RELAY_UNUSABLE,
     Check,
     worst,
 )
-from appliance.doctor.checks import CHECKS, examine
+from appliance.checks.examine import CHECKS, examine
+from appliance.clock import SystemClock, newest_zone_database
+from appliance.core.tokens import Tokens
+from appliance.database.integrity import session
 from appliance.reservations.create import enter_by_staff
 from appliance.tls.acme import REASONS
 from tests.builders import a_booking
@@ -24,7 +24,7 @@ from tests.readme import ROOT
 from web.relay.line import RELAY_OTHER_KEY, RELAY_REVOKED, RELAY_TAKEN
 
 
-def test_a_healthy_box_is_well_in_every_way(ward):
+def test_every_check_passes_on_a_healthy_box(ward):
     checks = ward.examine()
 
     assert [check for check in checks if check.status != "ok"] == []
@@ -35,21 +35,21 @@ def test_a_healthy_box_is_well_in_every_way(ward):
     assert worst(checks) == "ok"
 
 
-def test_a_check_that_breaks_is_a_finding_and_stops_no_other(ward, monkeypatch):
+def test_a_check_that_raises_becomes_a_finding_and_the_others_still_run(ward, monkeypatch):
     def broken(context):
         raise ValueError("Salma Idrissi")
 
     def sound(context):
         return Check.ok("All is well.")
 
-    monkeypatch.setattr(doctor_checks, "CHECKS", (broken, sound))
+    monkeypatch.setattr(all_checks, "CHECKS", (broken, sound))
     found = examine(ward.context)
 
     assert [(check.name, check.status) for check in found] == [("broken", "fail"), ("sound", "ok")]
     assert "Salma" not in str(found)
 
 
-def test_looking_changes_no_row_and_no_file(ward):
+def test_running_the_checks_changes_no_row_and_no_file(ward):
     before = {path.name: path.read_bytes() for path in ward.root.glob("*.db")}
 
     ward.examine()
@@ -57,7 +57,7 @@ def test_looking_changes_no_row_and_no_file(ward):
     assert {path.name: path.read_bytes() for path in ward.root.glob("*.db")} == before
 
 
-def test_the_guide_for_who_looks_after_a_box_explains_every_check_and_no_other():
+def test_the_operations_guide_explains_exactly_the_existing_checks():
     guide = (ROOT / "docs" / "operations" / "troubleshooting.md").read_text("utf-8")
 
     explained = re.findall(r"^\| `(\w+)` \|", guide, re.MULTILINE)
@@ -65,7 +65,7 @@ def test_the_guide_for_who_looks_after_a_box_explains_every_check_and_no_other()
     assert explained == [check.__name__ for check in CHECKS]
 
 
-def test_what_the_running_box_saw_is_a_finding_with_its_beginning(ward):
+def test_an_observation_of_the_running_box_is_a_finding_with_its_start(ward):
     ward.write("INSERT INTO observation VALUES ('relay_away', '', 5, 'x')")
 
     found = ward.find("relay")
@@ -73,7 +73,7 @@ def test_what_the_running_box_saw_is_a_finding_with_its_beginning(ward):
     assert (found.status, found.since) == ("fail", 5)
 
 
-def test_what_observations_may_say_has_its_words():
+def test_every_observation_has_a_message():
     of_acme = {f"acme_{reason}" for reason in REASONS}
     relay = {RELAY_AWAY, RELAY_UNUSABLE, RELAY_REVOKED, RELAY_OTHER_KEY, RELAY_TAKEN}
     assert of_acme | relay == MESSAGES.keys()
@@ -84,7 +84,9 @@ def test_what_observations_may_say_has_its_words():
     [("settings: sign-in refused with 535", "fail"), ("no route", "warn"),
      ("recipient refused with 450", "ok"), (None, "ok")],
 )  # fmt: skip
-def test_emails_that_wait_for_the_mail_server_are_a_finding_since_the_oldest(ward, trouble, status):
+def test_emails_waiting_for_the_mail_server_are_a_finding_with_the_oldest_time(
+    ward, trouble, status
+):
     with session(ward.root / "live.db", SystemClock(), Tokens(), newest_zone_database()) as tx:
         (table,) = tx.row("SELECT id FROM venue_table ORDER BY position")
         booking = a_booking(table_id=table, date=datetime.now(UTC).date() + timedelta(days=1))
@@ -98,7 +100,7 @@ def test_emails_that_wait_for_the_mail_server_are_a_finding_since_the_oldest(war
     assert (found.status, found.since) == (status, None if status == "ok" else 7)
 
 
-def test_the_damage_that_the_night_found_is_told_without_reading_everything(ward):
+def test_damage_found_by_the_nightly_check_is_reported_without_checking_again(ward):
     ward.write("INSERT INTO observation VALUES ('database_damaged', '', 5, 'page 7')")
 
     assert ward.status("integrity") == "ok"

@@ -1,4 +1,4 @@
-"""The doctor's checks of the certificates."""
+"""The checks of the certificates."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from appliance.tls.acme import State
 from appliance.tls.authority import wanted_names
 from appliance.tls.certificates import IMPORTED, OBTAINED, Certificates, import_certificate
 from tests.clocks import StoppedClock
-from tests.unit.doctor.conftest import english
+from tests.unit.checks.conftest import english
 from tests.unit.tls.test_importing import a_certificate, pem_of
 
 ADDRESSES = ["192.168.1.20"]
@@ -21,12 +21,12 @@ DAY_MS = 86_400_000
 
 @pytest.fixture(autouse=True)
 def at_home(monkeypatch):
-    """A machine with one address in the house."""
-    monkeypatch.setattr("appliance.doctor.checks.own_addresses", lambda: ADDRESSES)
+    """A machine with one address on the venue's network."""
+    monkeypatch.setattr("appliance.checks.network.own_addresses", lambda: ADDRESSES)
 
 
 def certificates(ward, slug="riad-atlas"):
-    """What a box of that name made just now, in the files of this one."""
+    """Add the certificates that a box with this name creates now."""
     names = wanted_names(slug, ServerSettings(), ADDRESSES)
     made = Certificates(
         ward.root / "tls", SystemClock(), lambda: "Riad", lambda: names, lambda: False
@@ -35,7 +35,7 @@ def certificates(ward, slug="riad-atlas"):
     return made
 
 
-def test_a_box_that_is_alone_or_has_made_none_is_not_examined(ward):
+def test_the_certificate_check_is_skipped_without_https_or_a_certificate(ward):
     assert ward.find("certificate") is None
 
     certificates(ward)
@@ -47,7 +47,7 @@ def test_a_box_that_is_alone_or_has_made_none_is_not_examined(ward):
 @pytest.mark.parametrize(
     ("left", "status"), [(818, "ok"), (21, "ok"), (20, "warn"), (3, "warn"), (2, "fail")]
 )
-def test_its_end_is_told_in_time(ward, left, status):
+def test_a_certificate_about_to_expire_is_reported_with_the_days_left(ward, left, status):
     ward.set(server={})
     certificates(ward)
     later = StoppedClock()
@@ -59,7 +59,7 @@ def test_its_end_is_told_in_time(ward, left, status):
     assert (found.status, f" {left}." in english(found)) == (status, True)
 
 
-def test_a_name_that_is_missing_is_named(ward):
+def test_a_name_missing_from_the_certificate_is_reported(ward):
     ward.set(server={})
     certificates(ward, slug="another")
 
@@ -70,12 +70,12 @@ def test_a_name_that_is_missing_is_named(ward):
 
 
 @pytest.mark.parametrize(("host", "status"), [("0.0.0.0", "ok"), ("::", "warn")])  # noqa: S104 - only compared
-def test_an_address_at_which_the_box_does_not_listen_needs_no_certificate(
+def test_an_address_that_the_box_does_not_listen_on_needs_no_certificate(
     ward, monkeypatch, host, status
 ):
     certificates(ward)
     changing = "2a02:aaaa:1:1::20"  # a provider that changes the prefix each day
-    monkeypatch.setattr("appliance.doctor.checks.own_addresses", lambda: [*ADDRESSES, changing])
+    monkeypatch.setattr("appliance.checks.network.own_addresses", lambda: [*ADDRESSES, changing])
     ward.set(server={"host": host})
 
     assert ward.status("certificate") == status
@@ -90,7 +90,7 @@ def bring(ward, *names, days=3650):
 
 
 @pytest.mark.parametrize(("days", "status"), [(3650, "ok"), (30, "warn"), (22, "fail")])
-def test_an_imported_certificate_is_judged_by_its_end(ward, days, status):
+def test_an_imported_certificate_is_checked_for_its_expiry(ward, days, status):
     ward.set(server={"app_url": "https://box.example"})
     certificates(ward)
 
@@ -108,7 +108,7 @@ def test_an_imported_certificate_is_judged_by_its_end(ward, days, status):
      ("https://riad-atlas.local:8443", ("direct.example",), "warn"),
      ("", ("box.example",), "ok")],
 )  # fmt: skip
-def test_an_imported_certificate_is_for_the_address_that_guests_are_given(
+def test_an_imported_certificate_must_cover_the_address_that_guests_get(
     ward, app_url, names, status
 ):
     ward.set(server={"app_url": app_url})
@@ -125,7 +125,7 @@ ACME = {"directory": "https://authority.example/dir", "agree_terms": True}
 
 
 def obtained(ward, state, days=90):
-    """A box that obtained a certificate in November, and what it recorded since."""
+    """Record a certificate obtained in November, and the later attempts."""
     ward.set(server={"app_url": "https://box.example"}, acme=ACME)
     certificates(ward)
     if days:
@@ -140,7 +140,7 @@ def obtained(ward, state, days=90):
     ("days", "reason", "status"),
     [(90, "", "ok"), (90, "dns", "warn"), (22, "dns", "fail"), (0, "", "warn"), (0, "caa", "fail")],
 )
-def test_a_certificate_by_acme_is_judged_by_its_last_renewal(ward, days, reason, status):
+def test_an_acme_certificate_is_checked_for_its_last_renewal(ward, days, reason, status):
     obtained(ward, State(attempts=(1,), reason=reason, detail="why it is so"), days)
 
     found = ward.find("acme")
@@ -149,11 +149,11 @@ def test_a_certificate_by_acme_is_judged_by_its_last_renewal(ward, days, reason,
     assert ("why it is so" in english(found)) == bool(reason)
 
 
-def test_acme_is_examined_only_where_it_is_on_and_says_what_it_lacks(ward):
+def test_acme_is_checked_only_if_enabled_and_a_missing_setting_is_named(ward):
     obtained(ward, State())
     ward.set(server={"app_url": "https://box.example"})
     assert ward.status("acme") is None
-    assert ward.status("certificate") == "ok"  # what was obtained before is used until its end
+    assert ward.status("certificate") == "ok"  # the earlier certificate is used until it expires
     ward.set(server={}, acme=ACME)
     assert ward.status("acme") == "warn"
 

@@ -1,4 +1,4 @@
-"""The checks of what the box keeps: databases, keys, files, backups."""
+"""The checks of the stored data: databases, keys, files, backups."""
 
 import json
 from dataclasses import asdict, replace
@@ -11,9 +11,9 @@ import pytest
 from appliance.backup.catalogue import read_record, write_record
 from appliance.backup.copies import CopyRecord
 from appliance.backup.create import _NO_ROOM
+from appliance.checks import data
 from appliance.core.i18n import load_languages
-from appliance.doctor import data
-from tests.unit.doctor.conftest import english
+from tests.unit.checks.conftest import english
 
 
 def spoil(path):
@@ -23,7 +23,7 @@ def spoil(path):
 
 
 def orphan_a_row(path):
-    """The box's own connections refuse it: foreign keys are off in a bare one."""
+    """Insert a row with a missing parent, over a connection without foreign keys."""
     connection = apsw.Connection(str(path))
     connection.execute("INSERT INTO history (reservation_id, at, what, actor)"
                        " VALUES ('nobody', 1, 'created', 'box')")  # fmt: skip
@@ -32,23 +32,23 @@ def orphan_a_row(path):
 
 @pytest.mark.parametrize("environment", ["live", "test"])
 @pytest.mark.parametrize("harm", [spoil, Path.unlink, orphan_a_row])
-def test_damage_to_a_database_is_found_and_all_else_still_examined(ward, environment, harm):
+def test_a_damaged_database_is_reported_and_the_other_checks_still_run(ward, environment, harm):
     harm(ward.root / f"{environment}.db")
 
     assert ward.status("integrity") == "fail"
     assert ward.status("disk") == "ok"
 
 
-def test_a_newer_schema_is_a_failure_and_an_older_one_a_word(ward):
+def test_a_newer_schema_is_a_failure_and_an_older_one_a_warning(ward):
     ward.write("PRAGMA user_version = 999", "test")
     assert ward.status("schema") == "fail"
-    assert ward.status("endpoints") is None  # rows of another schema are not asked
+    assert ward.status("endpoints") is None  # rows of another schema are not read
 
     ward.write("PRAGMA user_version = 0", "test")
     assert ward.status("schema") == "warn"
 
 
-def test_an_old_signing_key_is_warned_of(ward):
+def test_an_old_signing_key_is_a_warning(ward):
     ward.write("UPDATE signing_key SET created_at = created_at - 367 * 86400000")
 
     assert ward.status("signing_key") == "warn"
@@ -62,7 +62,7 @@ def test_the_master_key_of_another_box_is_a_failure(ward):
 
 
 @pytest.mark.parametrize("name", ["secrets/master.key", "live.db", "settings.toml", "secrets", "."])
-def test_a_file_or_folder_that_others_can_read_is_named(ward, name):
+def test_a_file_or_folder_that_other_users_can_read_is_named(ward, name):
     path = ward.root / name
     path.chmod(0o755 if path.is_dir() else 0o644)
 
@@ -71,7 +71,7 @@ def test_a_file_or_folder_that_others_can_read_is_named(ward, name):
     assert name in english(found)
 
 
-def test_a_file_of_somebody_else_is_named(ward, monkeypatch):
+def test_a_file_owned_by_another_user_is_named(ward, monkeypatch):
     stranger = SimpleNamespace(st_uid=ward.root.stat().st_uid + 1, st_mode=0o600)
     monkeypatch.setattr(data, "_walk", lambda _: [(ward.root / "live.db", stranger)])
 
@@ -82,7 +82,7 @@ def test_a_file_of_somebody_else_is_named(ward, monkeypatch):
 
 
 @pytest.mark.parametrize("harm", ["missing", "short", 0o640, 0o604, 0o660])
-def test_a_master_key_that_cannot_be_used_is_a_failure(ward, harm):
+def test_an_unusable_master_key_is_a_failure(ward, harm):
     path: Path = ward.context.directory.master_key_file
     if harm == "missing":
         path.unlink()
@@ -92,10 +92,10 @@ def test_a_master_key_that_cannot_be_used_is_a_failure(ward, harm):
         path.chmod(harm)
 
     assert ward.status("master_key") == "fail"
-    assert ward.status("signing_key") is None  # there is nothing to open it with
+    assert ward.status("signing_key") is None  # there is no key to decrypt it with
 
 
-def test_a_backup_that_failed_is_told_with_its_reason_although_an_earlier_one_is_fresh(ward):
+def test_a_failed_backup_is_reported_with_its_reason_even_if_an_earlier_one_is_recent(ward):
     assert ward.status("backups") == "ok"
     write_record(ward.root, replace(read_record(ward.root), trouble="the stick is full"))
 
@@ -105,7 +105,7 @@ def test_a_backup_that_failed_is_told_with_its_reason_although_an_earlier_one_is
     assert "the stick is full" in english(found)
 
 
-def test_why_a_backup_failed_is_said_in_the_readers_language(ward):
+def test_the_reason_of_a_failed_backup_is_translated(ward):
     write_record(ward.root, replace(read_record(ward.root), trouble=_NO_ROOM))
 
     french = ward.find("backups").finding.text(load_languages().get("fr"))
@@ -113,7 +113,7 @@ def test_why_a_backup_failed_is_said_in_the_readers_language(ward):
     assert french.endswith("dans le dossier de données.).")
 
 
-def test_backups_on_the_volume_of_the_box_are_worth_a_word(ward, tmp_path):
+def test_backups_on_the_same_volume_as_the_box_are_a_warning(ward, tmp_path):
     ward.on(device=lambda _: 1)
     assert ward.status("backups") == "warn"
 
@@ -135,7 +135,7 @@ def test_backups_on_the_volume_of_the_box_are_worth_a_word(ward, tmp_path):
         (CopyRecord("s3://bucket", "a", at=1, failing_since=1, trouble="refused"), "fail"),
     ],
 )
-def test_copies_that_fail_are_warned_of_and_after_a_week_they_are_a_failure(ward, record, status):
+def test_failing_copies_are_a_warning_and_after_a_week_a_failure(ward, record, status):
     assert ward.status("backup_target") is None
     ward.set(backup={"target": "s3://bucket", "target_secret": "planted"})
     file = ward.root / "last-copy.json"
@@ -150,7 +150,7 @@ def test_copies_that_fail_are_warned_of_and_after_a_week_they_are_a_failure(ward
         assert ward.status("backup_target") == "warn"
 
 
-def test_a_folder_that_is_not_there_is_a_failure(ward, tmp_path):
+def test_a_missing_backup_folder_is_a_failure(ward, tmp_path):
     ward.set(backup={"directory": str(tmp_path / "usb")})
 
     assert ward.status("backups") == "fail"

@@ -9,13 +9,7 @@ import apsw
 
 from appliance.backup.catalogue import find_catalogue, is_overdue, read_record
 from appliance.backup.copies import read_copy_record
-from appliance.clock import DAY_MS
-from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
-from appliance.core.errors import OperatorError
-from appliance.core.tokens import Keyring
-from appliance.database.integrity import find_faults
-from appliance.database.migrate import newest_schema
-from appliance.doctor.check import (
+from appliance.checks.check import (
     DAMAGED,
     SCHEMA,
     Check,
@@ -27,6 +21,12 @@ from appliance.doctor.check import (
     list_observations,
     utc,
 )
+from appliance.clock import DAY_MS
+from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
+from appliance.core.errors import OperatorError
+from appliance.core.tokens import Keyring
+from appliance.database.integrity import find_faults
+from appliance.database.migrate import newest_schema
 from appliance.door.guest_pass import get_signing_key
 
 _OTHERS = 0o077
