@@ -1,4 +1,4 @@
-"""Time: the machine's clock, what the box believes of it, timers, and time zones."""
+"""Time: the machine's clock, the box's clock, timers, and time zones."""
 
 import asyncio
 import ctypes
@@ -83,7 +83,7 @@ class BoxClock:
         self.believe(machine.now())
 
     def believe(self, instant: int) -> None:
-        """Count on from `instant` (ms since 1970): the newest stored one, or what a person says."""
+        """Continue from `instant` (ms since 1970), the newest stored or a confirmed time."""
         self._newest = instant, self.machine.monotonic()
 
     def now(self) -> int:

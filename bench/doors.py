@@ -1,9 +1,9 @@
 """Eight doors that scan: alone, and while partners book as fast as the box lets them.
 
 `python -m bench.doors` has eight terminals, each with its live feed open, scan five fresh guest
-passes a second each, by the clock, whatever the box does. Times are the terminal's: from the moment
+passes a second each, by the clock, regardless of the box. Times are the terminal's: from the moment
 a scan was due to its verdict. Then `wrk` scans on 8 connections without a pause, for the rate and
-the processor time of a scan. Beside them stands one durable commit on the same disk.
+the processor time of a scan. For comparison, one durable commit on the same disk is measured.
 """
 
 import argparse

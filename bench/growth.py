@@ -139,7 +139,7 @@ def _write_lines(folder: Path, prepared: Prepared, texts: list[str]) -> dict[str
 
 
 def _fill_past(database: Path, prepared: Prepared, rows: int) -> None:
-    """Write `rows` past reservations and what the box keeps of them into a stopped box."""
+    """Write `rows` past reservations, with their related rows, into a stopped box."""
     connection = apsw.Connection(str(database))
     connection.execute("PRAGMA synchronous = OFF; PRAGMA cache_size = -500000")
     month = datetime.combine(prepared.tonight - timedelta(days=29), time(), UTC)

@@ -221,7 +221,7 @@ class Plain:
                 return code
 
     async def work(self, session: aiohttp.ClientSession) -> None:
-        """The outbox worker: sends what is due, at most six at a time."""
+        """The outbox worker: sends due deliveries, at most six at a time."""
         tasks: set[asyncio.Task[None]] = set()
         while True:
             room = IN_FLIGHT - len(tasks)

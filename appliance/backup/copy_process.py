@@ -43,7 +43,7 @@ class Get(msgspec.Struct, frozen=True, tag=True):
     """Copy the backup `name` from the target into a folder, or the latest one if it is "".
 
     Fails if less than `reserve` bytes of disk space would be left. At most `size` bytes are copied,
-    if given, whatever the target claims.
+    if given, even if the target claims more.
     """
 
     root: str
@@ -59,7 +59,7 @@ Job = Put | Get
 
 
 class _Line(msgspec.Struct, omit_defaults=True):
-    """What the child tells, a line each. The last line has `name` or `error`."""
+    """A line of the child's output. The last line has `name` or `error`."""
 
     done: int = 0
     total: int = 0
@@ -107,7 +107,7 @@ def run_child(
 
 
 def main() -> int:
-    """Run as the child: read a job from standard input, and tell its progress and its result."""
+    """Run as the child: read a job from standard input, and print its progress and result."""
     job = msgspec.json.decode(sys.stdin.buffer.readline(), type=Job)
     _limit(job.seconds)
     try:

@@ -46,7 +46,7 @@ class TargetError(OperatorError):
 def open_target(
     settings: BackupSettings, root: Path, warn: Callable[[str], None]
 ) -> "AbstractAsyncContextManager[Target]":
-    """Connect to `settings.target`. `root` is the data directory; `warn` is told of a new host key.
+    """Connect to `settings.target`. `root` is the data directory; `warn` reports a new host key.
 
     Raises TargetError if the target fails, while connecting or during the block.
     """

@@ -206,7 +206,7 @@ def not_among(field: str, allowed: Iterable[str]) -> ValidationError:
 
 
 class Faults:
-    """Collects the faults of a request, so that its sender hears of all of them at once."""
+    """Collects the errors of a request, so that all of them can be reported together."""
 
     def __init__(self) -> None:
         self._found: list[ApiError] = []

@@ -173,7 +173,7 @@ def _judge_exit(
 
 
 def _with_occupancy(tx: Transaction, verdict: Verdict) -> Verdict:
-    """Add how full the house is to the verdict on people who came in, if it is nearly full."""
+    """Add how full the venue is to the verdict on an entry, if it is nearly full."""
     capacity, entered = get_venue(tx).capacity, verdict.admitted + verdict.moved
     if capacity is None or entered <= 0:
         return verdict
@@ -440,7 +440,7 @@ def revert_scan(
     tx: Transaction, terminal: Terminal, admission: Admission, reason: str | None,
     staff_id: str | None = None,
 ) -> Decided:  # fmt: skip
-    """Take back who came in or went out by a scan, which is not undone yet, and log this."""
+    """Undo the entry or exit of a scan, which is not undone yet, and log this."""
     actor = f"staff:{staff_id}" if staff_id else f"terminal:{terminal.id}"
     people = admission.admitted, admission.moved
     decided = _revert(tx, admission.reservation_id, *people, actor)

@@ -106,7 +106,7 @@ def _present(reader: Reader) -> tuple[date, Slot | None]:
 def party_left(
     tx: Transaction, reservation_id: str, *, actor: str, terminal: Terminal | None = None
 ) -> Reservation:
-    """Record that the party has left: count out who is still inside, and free its tables.
+    """Record that the party has left: count out the people still inside, and free its tables.
 
     The door log names `terminal`, by default the portal's. Raises the errors of `leave`.
     """

@@ -101,7 +101,7 @@ def find_state(reader: Reader) -> State | None:
 
 
 def copy_anew(tx: Transaction) -> State:
-    """Begin to copy everything, and return the new state. What changed before is in the copy."""
+    """Start to copy everything, and return the new state. The copy includes all earlier changes."""
     newest = tx.value("SELECT max(seq) FROM mirror_change") or 0
     position = Position(newest, TABLES[0].name, "", 0)
     token = tx.new_id()

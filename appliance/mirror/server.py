@@ -124,7 +124,7 @@ class Session:
             await self._connection.execute("COMMIT")
 
     async def prepare(self) -> None:
-        """Create what is missing of the schema. Raises Trouble if it is another schema."""
+        """Create the missing parts of the schema. Raises Trouble if it is another schema."""
         for attempt in range(_TRIES):
             missing = await self._missing()
             if not missing:
@@ -169,7 +169,7 @@ class Session:
         return None if row is None else (row[0], row[1], Position(*row[2:]))
 
     async def begin_copy(self, venue_id: str, shape: str, token: str, position: Position) -> None:
-        """Note that everything is copied anew. Rows stay until the copy comes to them."""
+        """Record that everything is copied again. Rows stay until the copy reaches them."""
         sql = f"""INSERT INTO {SCHEMA}.venue (id, shape, token, carried, copying, copied_to, copied)
             VALUES ($1::uuid, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO UPDATE SET
             shape = $2, token = $3, carried = $4, copying = $5, copied_to = $6, copied = $7"""  # noqa: S608

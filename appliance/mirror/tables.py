@@ -1,7 +1,7 @@
 """What is mirrored: the tables, their columns, and the SQL that follows from them.
 
 To mirror another column, add it to TABLES. The next start adds it to the database of the mirror
-and copies everything anew.
+and copies everything again.
 """
 
 import hashlib
@@ -52,7 +52,7 @@ class Column:
 class Table:
     """A table in PostgreSQL, with the primary key `(venue_id, id)`.
 
-    `source` is the table in the box, and `indexed` a column by which owners ask.
+    `source` is the table in the box, and `indexed` a column for the owners' queries.
     """
 
     name: str
@@ -119,7 +119,7 @@ VENUE = Table("venue", "venue", _ID, (
 
 
 def shape(*, contacts: bool) -> str:
-    """Return a text that differs when everything has to be copied anew."""
+    """Return a text that changes when everything has to be copied again."""
     described = repr((TABLES, newest_schema(), contacts))
     return hashlib.sha256(described.encode()).hexdigest()[:16]
 
@@ -170,7 +170,7 @@ def _joined(texts: Iterable[str], char: str) -> str:
 
 
 def create() -> list[str]:
-    """Return the statements that create what is missing of the schema."""
+    """Return the statements that create the missing parts of the schema."""
     made = [f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"]
     for table in (*TABLES, VENUE):
         key = table.key.kind.name

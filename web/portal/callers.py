@@ -26,7 +26,7 @@ class Caller:
 async def show_callers(request: web.Request) -> web.Response:
     """`GET /portal/reservations/callers`: offer the guests that fit the name or number typed.
 
-    Nobody is offered before the third letter or the fourth digit.
+    There are no suggestions before the third letter or the fourth digit.
     """
     typed = request.query.get("customer_phone") or request.query.get("customer_name") or ""
     text = " ".join(typed.split())[:200]

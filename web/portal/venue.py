@@ -147,7 +147,7 @@ async def add(request: web.Request, form: Form) -> web.Response:
 
 
 def _read_list(form: Form) -> tuple[str, str]:
-    """Return the uploaded or pasted list, and what the file's encoding is called.
+    """Return the uploaded or pasted list, and the name of the file's encoding.
 
     Raises ValidationError if the list is empty, or the file is not text or too long.
     """

@@ -153,7 +153,7 @@ class RelayClient:
             lost.cancel()
 
     async def _pause(self, seconds: tuple[float, float]) -> None:
-        """Wait for `_changed`, or for a random time so that boxes do not all connect at once."""
+        """Wait for `_changed`, or for a random time so that boxes do not all connect together."""
         with suppress(TimeoutError):
             async with asyncio.timeout(random.uniform(*seconds)):  # noqa: S311 - not a secret
                 await self._changed.wait()

@@ -266,7 +266,7 @@ class _Session(asyncssh.SSHTCPSession[bytes], asyncio.Transport):
         self._force_close(None)
 
     def _force_close(self, exc: Exception | None) -> None:
-        """Close at once, without waiting for the relay. asyncio's TLS protocol calls this."""
+        """Close immediately, without waiting for the relay. asyncio's TLS protocol calls this."""
         self._channel.abort()
         asyncio.get_running_loop().call_soon(self._end, exc)
 
