@@ -196,7 +196,7 @@ class ValidationError(ApiError):
 
 
 def field_invalid(field: str, text: str, **blanks: object) -> ValidationError:
-    """Return the error for `field`: `text` is the rule in English, `blanks` fill its placeholders."""
+    """Return the error for `field`: `text` is the rule, `blanks` fill its placeholders."""
     return ValidationError.of(field, Rule(text, blanks))
 
 
