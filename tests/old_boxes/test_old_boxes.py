@@ -1,4 +1,4 @@
-"""Each released box is opened: its data, settings, keys, links, passes and backups stay good."""
+"""Boxes of all released versions can be opened, and their keys, links and passes still work."""
 
 import json
 import re
@@ -25,7 +25,7 @@ from tests.unit.backup.making import KEY
 
 @pytest.fixture(params=sorted(FOLDER.glob("*.tar.xz")), ids=lambda path: path.name[:-7])
 def known(request, tmp_path):
-    """What the box in tmp_path issued and answered when it was made."""
+    """The ids, secrets and answers of the box in tmp_path, recorded when it was created."""
     shutil.unpack_archive(request.param, tmp_path, filter="data")
     shutil.unpack_archive(tmp_path / "backup.tar", tmp_path / "box", filter="data")
     return json.loads((tmp_path / "known.json").read_text("utf-8"))
@@ -46,13 +46,13 @@ async def running(directory):
 
 
 def serving(directory):
-    """This program over the box, with the settings that the box had."""
+    """Run this program with the data and the settings of the old box."""
     settings = read_settings(directory.settings_file, {})
     return running_box(directory.root, StoppedClock(NOW), settings)
 
 
 def schema_of(path):
-    """The SQL of each table, index and trigger, without comments and blanks."""
+    """Return the SQL of each table, index and trigger, without comments and blanks."""
     connection = apsw.Connection(str(path))
     found = connection.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
     schema = {name: re.sub(r"\s*(\W)\s*", r"\1", re.sub("--.*", "", sql)) for name, sql in found}
@@ -61,7 +61,7 @@ def schema_of(path):
 
 
 def keeps(old, new):
-    """Whether what was answered is answered still. New members may have come."""
+    """Whether the new answer contains the old one. New members are allowed."""
     if isinstance(old, dict):
         return all(name in new and keeps(value, new[name]) for name, value in old.items())
     if isinstance(old, list):
@@ -70,7 +70,7 @@ def keeps(old, new):
 
 
 def test_an_old_box_gets_the_schema_of_a_new_one(directory, tmp_path):
-    """If it does not: what changed in schema.sql belongs into MIGRATIONS too, new columns last."""
+    """If this fails, add the change in schema.sql to MIGRATIONS, with new columns last."""
     migrate(tmp_path / "new.db", create=True)
     for path in directory.databases:
         migrate(path)

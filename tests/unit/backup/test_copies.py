@@ -1,4 +1,4 @@
-"""Copies at a target: the latest backup, thinned, restored on trial, and fetched again."""
+"""Copies at a target: copying the latest backup, deleting old ones, trial restores, fetching."""
 
 from types import SimpleNamespace
 

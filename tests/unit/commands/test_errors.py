@@ -1,4 +1,4 @@
-"""A command that cannot do what was asked ends with one line on stderr and its status."""
+"""A command that fails prints one line on stderr and exits with its documented status."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Files as editors save them: read where nothing is lost, else refused with the line."""
+"""Files saved by editors are read if nothing is lost. Otherwise the line is named."""
 
 import codecs
 

@@ -1,4 +1,4 @@
-"""Parsing `POST /v1/reservations` (interface, section 2.6): what comes out, what is refused."""
+"""Parsing `POST /v1/reservations` (interface, section 2.6): the result, and what is refused."""
 
 import pytest
 
