@@ -206,7 +206,7 @@ class BoxProcess:
             self._close()
 
     def complaints(self):
-        """Return its standard error so far, as `without_findings`."""
+        """Return its standard error so far, filtered by `without_findings`."""
         said = self.log.read_text("utf-8", "replace") if self.log.exists() else ""
         return without_findings(said)
 
