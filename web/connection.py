@@ -185,7 +185,7 @@ class Connection(web.RequestHandler):
             super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what has arrived. Refuse a request whose head is longer than HEAD_MAX."""
+        """Parse the received bytes. Refuse a request whose head is longer than HEAD_MAX."""
         if self._body.is_eof():  # otherwise it is a part of the last request's body
             if self._is_head_over:
                 self._head.clear()

@@ -60,7 +60,7 @@ _BODY_MAX = 1000  # bytes
 def find_addresses(
     host: str, port: int, remembered: str | None, house_address: str = ""
 ) -> tuple[str, ...]:
-    """Return the plain http URLs at which other machines in the house reach the box, best first.
+    """Return the plain http URLs at which other machines on the LAN reach the box, best first.
 
     `house_address` is the setting `server.house_address`; if set, it is the only one. Of several,
     the first is the one on the machine's way out, or else the one that the box had before. If the
@@ -276,7 +276,7 @@ async def _look_up(venue_id: str, host: str) -> list[str]:
 async def _is_same(box: Box, url: str) -> bool:
     """Whether a box that has this box's keys answers at `url`.
 
-    Certificates are not checked: whoever knows the answer to a random nonce has the keys.
+    Certificates are not checked, because only a box with the keys can answer a random nonce.
     """
     nonce = box.tokens.random_bytes(NONCE_BYTES).hex()
     with suppress(Exception):  # any other response is not from a box of this venue

@@ -28,7 +28,7 @@ from appliance.core.settings import Settings, read_settings
 from appliance.database.connection import Reader
 from appliance.environment import Environment
 from appliance.http.request import answer
-from appliance.reservations.email_queue import find_house_language
+from appliance.reservations.email_queue import find_venue_language
 from appliance.scheduler import Job
 from appliance.venue.model import get_venue
 from web.middleware import REQUESTS, SECURE
@@ -144,14 +144,14 @@ class Examiner:
 
     async def _look_again(self) -> None:
         await self.look(again=False)
-        await self._tell_house()
+        await self._notify_venue()
 
-    async def _tell_house(self) -> None:
-        """Email the house about checks that failed twice in a row, once until they succeed."""
+    async def _notify_venue(self) -> None:
+        """Email the venue about checks that failed twice in a row, once until they succeed."""
         self._told &= {check.name for check in self._lasting}
         new = [check for check in self._lasting if check.name not in self._told]
         venue, code = self._box.live.database.peek(
-            lambda reader: (get_venue(reader), find_house_language(reader))
+            lambda reader: (get_venue(reader), find_venue_language(reader))
         )
         if not new or venue.house_email is None or not venue.hears_checks:
             return

@@ -46,7 +46,7 @@ class TargetError(OperatorError):
 def open_target(
     settings: BackupSettings, root: Path, warn: Callable[[str], None]
 ) -> "AbstractAsyncContextManager[Target]":
-    """Connect to `settings.target`. `root` is the data directory; `warn` is told of a new host key.
+    """Connect to `settings.target`. `root` is the data directory; `warn` reports a new host key.
 
     Raises TargetError if the target fails, while connecting or during the block.
     """
@@ -291,7 +291,7 @@ Target = _Sftp | _S3
 
 
 def _spend(left: int, name: str) -> int:
-    """Return what is left of _LIST_MAX after a file. Raises TargetError if nothing is left."""
+    """Return the rest of _LIST_MAX after a file. Raises TargetError if nothing is left."""
     left -= len(name) + _ENTRY
     if left < 0:
         raise TargetError("the folder contains too many files for a backup target")

@@ -1,4 +1,4 @@
-"""Compare human text, clean what was typed, and write CSV cells.
+"""Compare names, clean typed text, and write CSV cells.
 
 The list of characters that count as the same is folding.json, which the pages' scripts read too
 (web/frontend/src/shared/text_folding.ts).

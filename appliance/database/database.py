@@ -114,7 +114,7 @@ class Writer:
         return not (self._busy or self._broken)  # a failed disk may leave a transaction open
 
     def forget_stale(self) -> None:
-        """Forget what is kept if another process has committed. Call it in a transaction."""
+        """Clear the cache if another process has committed. Call it in a transaction."""
         version = next(self._connection.execute("PRAGMA data_version"))[0]
         if version != self._version:
             self.kept.clear()

@@ -123,7 +123,7 @@ def parse_access_code(text: str) -> str | None:
 
 
 def find_access_code(text: str) -> str | None:
-    """Return the access code in what a scanner read, which may have other text around it."""
+    """Return the access code in a scanned text, which may have other text around it."""
     match = _FRAMED_CODE.search(_read_code(text))
     return f"SVC-{match[1]}" if match else None
 

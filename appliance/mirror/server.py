@@ -1,4 +1,4 @@
-"""The mirror's database: connect, make the schema, carry a batch, and name what went wrong."""
+"""The mirror's database: connect, create the schema, copy a batch, and name errors."""
 
 import asyncio
 import ssl
@@ -39,7 +39,7 @@ _BY_SQLSTATE = {
 class Trouble(Exception):
     """The mirror cannot be reached or filled. `name` is a key of `checks.TROUBLES`.
 
-    `detail` is for the log: never the server's own words, which may quote rows.
+    `detail` is for the log: never the server's message, which may quote rows.
     """
 
     def __init__(self, name: str, detail: str = "") -> None:
@@ -57,7 +57,7 @@ def _option(url: str, name: str) -> str:
 
 
 async def _tls(url: str) -> ssl.SSLContext | bool:
-    """Return the TLS context that `mirror.url` asks for. False: a Unix socket, or plain."""
+    """Return the TLS context that `mirror.url` requires, or False for a connection without TLS."""
     mode = _option(url, "sslmode") or "verify-full"
     is_socket = not urlsplit(url).netloc.rpartition("@")[2]
     is_socket = is_socket and _option(url, "host").startswith(("/", ""))
@@ -74,7 +74,7 @@ async def _tls(url: str) -> ssl.SSLContext | bool:
 
 @asynccontextmanager
 async def connected(url: str) -> AsyncIterator["Session"]:
-    """Connect for the length of the block. Raises Trouble for everything that goes wrong in it."""
+    """Connect for the duration of the block. Raises Trouble for every error in it."""
     import asyncpg  # noqa: PLC0415 - 60 ms that only a box with a mirror spends
 
     connection = None
@@ -115,8 +115,8 @@ class Session:
     async def _transaction(self) -> AsyncIterator[Callable[..., Awaitable[Any]]]:
         """Yield `execute` in a transaction. It is never rolled back: a failure ends the connection.
 
-        Single questions are asked in one too, because a pooler may answer their two halves from
-        two connections otherwise.
+        Single queries run in a transaction too, because a pooler may send their two halves to
+        different connections otherwise.
         """
         async with asyncio.timeout(ANSWER_SECONDS):
             await self._connection.execute(_LIMITS)
@@ -124,7 +124,7 @@ class Session:
             await self._connection.execute("COMMIT")
 
     async def prepare(self) -> None:
-        """Create what is missing of the schema. Raises Trouble if it is another schema."""
+        """Create the missing parts of the schema. Raises Trouble if it is another schema."""
         for attempt in range(_TRIES):
             missing = await self._missing()
             if not missing:
@@ -169,7 +169,7 @@ class Session:
         return None if row is None else (row[0], row[1], Position(*row[2:]))
 
     async def begin_copy(self, venue_id: str, shape: str, token: str, position: Position) -> None:
-        """Note that everything is copied anew. Rows stay until the copy comes to them."""
+        """Record that everything is copied again. Rows stay until the copy reaches them."""
         sql = f"""INSERT INTO {SCHEMA}.venue (id, shape, token, carried, copying, copied_to, copied)
             VALUES ($1::uuid, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO UPDATE SET
             shape = $2, token = $3, carried = $4, copying = $5, copied_to = $6, copied = $7"""  # noqa: S608
@@ -178,7 +178,7 @@ class Session:
             await execute(sql, venue_id, shape, token, *values)
 
     async def carry(self, batch: Batch) -> None:
-        """Carry the batch in one transaction. Raises Trouble if the state before is another."""
+        """Write the batch in one transaction. Raises Trouble if the mirror is in another state."""
         names = ", ".join(f'"{c.name}" = ${n}' for n, c in enumerate(VENUE_COLUMNS, 8))
         sql = f"""UPDATE {SCHEMA}.{VENUE.name} SET token = $3, carried = $4, copying = $5,
             copied_to = $6, copied = $7, mirrored_at = now(), {names}

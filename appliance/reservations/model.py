@@ -294,7 +294,7 @@ def cancel_deadline(reader: Reader, reservation: Reservation) -> int:
 
 
 def late_deadline(reader: Reader, reservation: Reservation) -> int:
-    """Return until when a guest can tell that the party comes late, in ms since 1970.
+    """Return until when a guest can announce a late arrival, in ms since 1970.
 
     This is as long as the venue's rule `lateArrivalMinutes` keeps the table or, without such a
     rule, until the evening ends.

@@ -151,7 +151,7 @@ _OF_RESERVATION = "reservation_seq = (SELECT seq FROM reservation WHERE id = :id
 
 
 def set_email_outcome(tx: Transaction, reservation_id: str, outcome: str) -> None:
-    """Store what the request is told of its email, unless this is known already."""
+    """Store the email outcome that the partner gets, unless it is already stored."""
     sql = f"""UPDATE booking_request SET email_outcome = :outcome
               WHERE {_OF_RESERVATION} AND email_outcome IS NULL"""  # noqa: S608
     tx.execute(sql, {"outcome": outcome, "id": reservation_id})

@@ -405,7 +405,7 @@ class _Answer:
         _settle(self.end)
 
     def describe(self) -> str | None:
-        """Return the start of the body for display, and what is wrong with the answer."""
+        """Return the start of the body for display, and the fault of the response."""
         note = f"answered {self.status}, but with: {self._fault}" if self._fault else ""
         return "\n".join(filter(None, (_printable(self._excerpt), note))) or None
 

@@ -28,7 +28,7 @@ class EndpointQueue:
     """The queue of one endpoint.
 
     Up to 6 deliveries are in flight, or 1 while the endpoint is failing. Two deliveries for the
-    same reservation are never in flight at once, and their first attempts keep their order. Half of
+    same reservation are never sent together, and their first attempts keep their order. Half of
     the attempts are for events of the last 10 s, so that these do not wait behind a backlog. The
     other half are for replays, then for retries that are due, then for the oldest first attempts.
     """
@@ -98,7 +98,7 @@ class EndpointQueue:
             self._next_retry = due_at
 
     def pause(self, until: float) -> None:
-        """Send nothing until the monotonic clock shows `until` (s), then whatever is due."""
+        """Send nothing until the monotonic clock shows `until` (s), then due deliveries."""
         self.paused_until = until
         self.expect(retries=True)
 

@@ -247,7 +247,7 @@ async def open_guest_pages(box, page):
     claims = [f"/claim-guest/{keyring.claim_token(one.id, 0)}" for one in (coming, requested)]
     await page.goto(claims[0])
     await page.click("form button")
-    await page.wait_for_selector("main a.button-primary[href*='/access/']")
+    await page.wait_for_selector("main a.button[href*='/access/']")
     return (
         *(f"/access/{token}" for token in tokens), claims[1], f"{claims[0]}/cancel", "/me",
         f"/me/{coming.id}", f"/access/{tokens[0]}/change", "/book", "/book?date=2026-11-22",

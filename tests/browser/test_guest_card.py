@@ -288,7 +288,7 @@ async def test_forgetting_takes_the_cards_from_the_phone(world, served, phone):
     await opened(phone, served, world.access(reservation))
     await phone.goto(served.url(world.claim(reservation)))
     await phone.click("form button")
-    await phone.wait_for_selector("main a.button-primary[href*='/access/']")
+    await phone.wait_for_selector("main a.button[href*='/access/']")
     await phone.goto(served.url("/me"))
     await phone.click("[data-forget] button")
     await becomes(phone, "async () => (await caches.keys()).length === 0")

@@ -271,7 +271,7 @@ async def _page(
 
 
 class BoardChannel(Channel):
-    """What the board of the evening `day` hears.
+    """The events that the board of the evening `day` receives.
 
     The events are:
 

@@ -242,7 +242,7 @@ def faults_in_words(request: web.Request) -> dict[str, object]:
 
 
 def _in_words(fault: ApiError | Declined, language: Language) -> str:
-    """Return what is wrong, and what staff can do about it."""
+    """Return the problem, and the remedy for staff."""
     if isinstance(fault, ValidationError) and fault.field in _FIELD_SENTENCES:
         return language.gettext(_FIELD_SENTENCES[fault.field])
     if type(fault) is WrongState and "state" in fault.details:

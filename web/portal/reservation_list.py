@@ -85,7 +85,7 @@ def _read_wanted(request: web.Request, tonight: date) -> Wanted:
 
 
 def _find_fault(wanted: Wanted) -> ApiError | None:
-    """Return what is wrong with the dates, or None."""
+    """Return the error in the dates, or None."""
     for name, text in (("from", wanted.first), ("to", wanted.last)):
         if text and parse_date(text) is None:
             return InvalidDate(field=name)

@@ -1,4 +1,4 @@
-"""Keep the box connected to its relay, and remember it while guests cannot reach it.
+"""Keep the box connected to its relay, and record when guests cannot reach it.
 
 The SSH library is imported only when the box has joined a relay, because it takes 5 MB.
 """
@@ -153,7 +153,7 @@ class RelayClient:
             lost.cancel()
 
     async def _pause(self, seconds: tuple[float, float]) -> None:
-        """Wait for `_changed`, or for a random time so that boxes do not all connect at once."""
+        """Wait for `_changed`, or for a random time so that boxes do not all connect together."""
         with suppress(TimeoutError):
             async with asyncio.timeout(random.uniform(*seconds)):  # noqa: S311 - not a secret
                 await self._changed.wait()

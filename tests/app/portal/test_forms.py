@@ -45,7 +45,7 @@ def said_at(page: str, name: str) -> str:
      ("venue/rules", {**VENUE, "cancel_hours": "721"}, "cancel_hours"),
      ("venue/rules", {**VENUE, "contact_days": "0"}, "contact_days"),
      ("venue/rules", {**VENUE, "early_minutes": "two"}, "early_minutes"),
-     ("venue/rules/policies", {"minimumAge": "old", "dressCode": ""}, "minimumAge"),
+     ("venue/rules", {**VENUE, "minimumAge": "old", "dressCode": ""}, "minimumAge"),
      ("venue/slots", {**SLOT, "start": "10 pm"}, "start"),
      ("venue/slots", {**SLOT, "end": SLOT["start"]}, "end"),
      ("venue/slots", {**SLOT, "days": "9"}, "days"),
@@ -61,7 +61,7 @@ def said_at(page: str, name: str) -> str:
 async def test_an_error_is_shown_beside_its_field(new_box, path, form, field):
     keeps_settings(new_box)
     owner = await a_person(new_box)
-    if path in {"venue/rules", "venue/rules/policies"}:
+    if path == "venue/rules":
         form = {**form, "seen": value_of((await owner.get("/portal/venue/rules"))[1], "seen")}
 
     send = owner.save if path.startswith("box/") else owner.post
