@@ -118,13 +118,6 @@ async def test_a_walk_in_gets_the_best_free_table_and_without_the_box_it_is_coun
     await phone.until(INSIDE, "4")
 
 
-async def test_a_phone_that_may_search_but_not_override_seats_nobody(door):
-    search = await door.phone(role="search")
-
-    await search.page.click("#open-list")
-    assert not await search.page.is_visible("#open-walk-in")
-
-
 async def test_the_same_refusal_again_is_seen(door):
     await door.guest(access_code=CODE)
     phone = await door.phone()

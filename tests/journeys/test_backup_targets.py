@@ -72,11 +72,18 @@ def sftp(founded, tmp_path):
             yield Elsewhere(server.url, {}, server)
 
 
-@pytest.fixture
-def s3():
-    environ = {"VENUEBOX_BACKUP_TARGET_KEY": KEY_ID, "VENUEBOX_BACKUP_TARGET_SECRET": SECRET}
+@pytest.fixture(scope="module")
+def s3_server():
     with an_s3_server() as endpoint:
-        yield Elsewhere(f"s3://backups/houses/riad?endpoint={endpoint}", environ, endpoint)
+        yield endpoint
+
+
+@pytest.fixture
+def s3(s3_server, tmp_path):
+    """A folder of its own for each test."""
+    environ = {"VENUEBOX_BACKUP_TARGET_KEY": KEY_ID, "VENUEBOX_BACKUP_TARGET_SECRET": SECRET}
+    url = f"s3://backups/{tmp_path.name}/riad?endpoint={s3_server}"
+    return Elsewhere(url, environ, s3_server)
 
 
 @pytest.fixture(params=["sftp", "s3"])

@@ -16,7 +16,7 @@ from tests.namespaces import Venue, may_build_a_venue, within
 from web.relay.line import open_line
 
 __test__ = may_build_a_venue()
-SECONDS = 30.0
+SECONDS = 120.0  # 64 lines take so long on a busy machine
 LINES_MAX, CALLERS_MAX = 64, 100  # from one address, in packaging/relay/haproxy.cfg
 
 

@@ -19,7 +19,7 @@ from tests.promises.power_cut.vfs import Disk
 from tests.soak.scale import FULL, Progress, tell
 
 CUTS, CHANGES = (10_000, 250) if FULL else (300, 160)
-FAILURES = 3_000 if FULL else 60
+FAILURES = 3_000 if FULL else 25
 OF_ONE_VENUE = 25  # runs, before its file grows too big to be fast
 MOST_SYNCS = 60
 MOST_STARTS = 4
