@@ -21,7 +21,7 @@ TAP = """([[x, y], at]) => {
   there.dispatchEvent(tap);
   return tap.timeStamp;
 }"""
-APART = 0.2  # seconds
+APART = 0.2  # in seconds
 
 
 async def comes_in_elsewhere(door, guest, arrivals=1):

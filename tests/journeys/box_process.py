@@ -28,7 +28,7 @@ ENVIRONMENTS = ("live", "test")
 ROOMY = {
     "VENUEBOX_API_RATE_LIMIT_PER_MINUTE": "10000000",
     "VENUEBOX_API_UNAUTHENTICATED_PER_MINUTE": "10000000",
-    "VENUEBOX_DOOR_EARLY_MINUTES": "1440",  # admit guests at whatever hour tests run
+    "VENUEBOX_DOOR_EARLY_MINUTES": "1440",  # admit guests at any time of day
 }
 # A zone in which it is noon now: no slot or evening ends while tests run.
 ZONE = f"Etc/GMT{datetime.now(UTC).hour - 12:+d}"

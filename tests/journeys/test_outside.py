@@ -133,7 +133,7 @@ class Person:
 
     @property
     def seconds(self):
-        """Return how long a person needs for this."""
+        """Return how long a person needs for the counted clicks and fields, in seconds."""
         return self.clicks * SECONDS_A_CLICK + self.fields * SECONDS_A_FIELD
 
     async def wait(self, selector):

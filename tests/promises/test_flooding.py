@@ -38,7 +38,7 @@ HOST = "127.0.0.1"
 HALF_A_REQUEST = b"POST /terminal/v1/scans HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 HANDSHAKE = b"\x16"  # not a TLS alert
 LOST = (OSError, asyncio.IncompleteReadError)
-AT_MOST = 60.0  # seconds
+AT_MOST = 60.0  # in seconds
 
 
 class Flood:

@@ -114,7 +114,7 @@ def request_lines():
 
 
 def well_framed():
-    """Unusual requests with a clear end. What follows is a separate request, which is refused."""
+    """Yield unusual requests with a clear end, by name."""
     end = b"Content-Length: 0\r\n\r\n"
     for host in (b" local host", b" evil.example", b"", b" a@localhost.evil", b" [::1"):
         yield f"host {host!r}", LINE + b"Host:" + host + b"\r\n" + end

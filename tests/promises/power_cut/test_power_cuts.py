@@ -20,7 +20,7 @@ from tests.soak.scale import FULL, Progress, tell
 
 CUTS, CHANGES = (10_000, 250) if FULL else (300, 160)
 FAILURES = 3_000 if FULL else 25
-OF_ONE_VENUE = 25  # runs until the file is too large for fast tests
+OF_ONE_VENUE = 25  # maximum runs per file, because a large file is slow
 MOST_SYNCS = 60
 MOST_STARTS = 4
 
