@@ -1,4 +1,4 @@
-"""What a box notes for its mirror, without a server."""
+"""The changes that a box records for its mirror, tested without a server."""
 
 import asyncio
 import os

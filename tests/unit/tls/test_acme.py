@@ -1,4 +1,4 @@
-"""When a certificate is ordered, and what an authority's refusals mean."""
+"""When a certificate is ordered, and the meanings of the authority's errors."""
 
 from dataclasses import replace
 
@@ -147,7 +147,7 @@ def test_incomplete_acme_settings_are_refused_and_the_missing_one_is_named(said,
 
 
 def failing(monkeypatch, error):
-    """Let the authority answer the first request with `error`; return what is made of it."""
+    """Let the authority answer the first request with `error`. Return the resulting failure."""
 
     def get(*_, **__):
         raise error
