@@ -281,7 +281,9 @@ def change_reservation(
     announce(tx, "reservation.updated", reservation_id)
     email_id = None
     if notify is not False and (moved or {"guests", "customer_email"} & set(changed)):
-        email_id = email_guest(tx, reservation_id, "changed", asked=notify is True)
+        email_id = email_guest(
+            tx, reservation_id, "changed", by_guest=actor == "guest", asked=notify is True
+        )
     return Changed(get_reservation(tx, reservation_id), email_id)
 
 
