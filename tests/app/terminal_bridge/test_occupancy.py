@@ -241,7 +241,7 @@ async def test_eight_doors_of_which_two_were_offline_agree_with_each_other_and_t
         people = {"arrivals": chance.randint(1, 3)} if chance.random() < 0.6 else {}
         return {"scanId": f"s{n}", "code": chance.choice(texts), **people, **way}
 
-    evening = [(n / 12, passage(n)) for n in range(120)]  # ten minutes, one every 5 s
+    evening = [(n / 12, passage(n)) for n in range(120)]  # one passage every 5 s
     alone = [evening[0::8], evening[1::8]]
     queues = [run(ALONE, {**phone, "evening": mine}) for mine in alone]
     told = await inside_of(door)
