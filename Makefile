@@ -50,7 +50,7 @@ ENSUREPIP = $(PYTHON) -c 'import ensurepip' 2>/dev/null
 OWN_DISK    := { unshare -rm mount -t tmpfs tmpfs /mnt || unshare -m mount -t tmpfs tmpfs /mnt; }
 
 # The tests among the checks. `make check test` runs them once.
-CHECKED := tests/test_architecture.py tests/test_docs.py tests/promises/attacks/test_no_secrets.py
+CHECKED := tests/test_architecture.py tests/test_docs.py tests/test_templates.py tests/promises/attacks/test_no_secrets.py
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -95,6 +95,7 @@ TEST   = $(PYTEST) --dist loadfile --ignore=tests/clients --ignore=tests/journey
 
 test: setup
 	@$(call say,testing)
+	@$(BIN)/node $(FRONTEND)/test.mjs
 	@$(TEST) -n $$(($(CORES) + 1)) -m "smoke or not ($(REST) or soak)" $(PYTEST_ARGS)
 
 test-all: test rest

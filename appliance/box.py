@@ -47,7 +47,7 @@ class Box:
         return DataDirectory(self.live.database.path.parent)
 
     def move(self, address: str, *others: str) -> None:
-        """Set the address used in new links, and the box's other addresses in the house.
+        """Set the address used in new links, and the box's other addresses on the LAN.
 
         Links already issued do not change.
         """
@@ -55,7 +55,7 @@ class Box:
             environment.links.address, environment.links.others = address, others
 
     def apply(self, settings: Settings) -> None:
-        """Put the settings that can change while the box runs in force at once.
+        """Apply the settings that can change while the box runs.
 
         These are the ones that `appliance/core/saved_settings.py` stores. The addresses that the
         box listens on, and its limits, are those that it started with.

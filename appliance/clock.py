@@ -1,4 +1,4 @@
-"""Time: the machine's clock, what the box believes of it, timers, and time zones."""
+"""Time: the machine's clock, the box's clock, timers, and time zones."""
 
 import asyncio
 import ctypes
@@ -50,7 +50,7 @@ _TIME_ERROR, _STA_UNSYNC = 5, 0x40
 
 
 def kernel_is_synchronised() -> bool:
-    """Return whether the kernel reports the clock as synchronised. False if it does not say.
+    """Return whether the kernel reports the clock as synchronised. False if this is unknown.
 
     Calls adjtimex(2), which needs no privileges.
     """
@@ -66,11 +66,11 @@ _STEP_MS = 1_000  # smaller steps result from ordinary time synchronisation
 
 
 class BoxClock:
-    """The clock of a box: the machine's, unless that is earlier than what the box has seen.
+    """The clock of a box: the machine's, unless that is earlier than the box's stored times.
 
-    A clock that the kernel calls synchronised is believed. Another one that is earlier than the
+    A clock that the kernel calls synchronised is trusted. Another one that is earlier than the
     newest believed instant counts on from that instant. One that is more than 40 days later is
-    used, but not believed: nothing may be erased or expire by it.
+    used, but not trusted: nothing may be erased or expire by it.
     """
 
     def __init__(self, machine: Clock, synchronised: Callable[[], bool]) -> None:
@@ -83,7 +83,7 @@ class BoxClock:
         self.believe(machine.now())
 
     def believe(self, instant: int) -> None:
-        """Count on from `instant` (ms since 1970): the newest stored one, or what a person says."""
+        """Continue from `instant` (ms since 1970), the newest stored or a confirmed time."""
         self._newest = instant, self.machine.monotonic()
 
     def now(self) -> int:
@@ -164,7 +164,7 @@ def format_instant(milliseconds: int) -> str:
     return f"{_format_second(seconds)}.{rest:03d}Z"
 
 
-@lru_cache(maxsize=64)  # one booking, its webhook and those beside it share few seconds
+@lru_cache(maxsize=64)  # simultaneous bookings and their webhooks have few different seconds
 def _format_second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
 

@@ -17,7 +17,7 @@ class Links:
 
     `address` is the box's plain http URL on the local network; it changes when the network
     assigns another address. `app_url` is the setting `server.app_url`. `others` are the box's URLs
-    in further networks, if it cannot tell which of them is the house's.
+    in further networks, if it cannot determine which one is the venue's.
     """
 
     address: str
@@ -107,7 +107,7 @@ def terminal_base(links: Links, server: ServerSettings) -> str:
 
 
 def other_terminal_bases(links: Links, server: ServerSettings) -> list[str]:
-    """Return the base URLs for terminal links at the box's other addresses in the house."""
+    """Return the base URLs for terminal links at the box's other addresses on the LAN."""
     moved = (replace(links, address=address) for address in links.others)
     bases = dict.fromkeys(terminal_base(each, server) for each in moved)
     return [base for base in bases if base != terminal_base(links, server)]

@@ -289,7 +289,7 @@ def _reservation(reader: Reader, reservation_id: str) -> Json:
 
 
 def ask_erasure(tx: Transaction, reservation_id: str) -> bool:
-    """Handle a guest's request for erasure. Returns whether the data was erased at once.
+    """Handle a guest's request for erasure. Returns whether the data was erased immediately.
 
     If the reservation holds its table and its evening is not over, the venue still needs the name,
     so the request is only stored for the staff. Raises NotFound if the id is unknown.

@@ -52,7 +52,7 @@ def make_staging(place: Path = PLACE) -> Path:
     place.mkdir(exist_ok=True)
     for folder in (place, *place.parents):
         state = folder.stat()
-        is_open = state.st_mode & 0o022 and not state.st_mode & stat.S_ISVTX  # as /tmp is
+        is_open = state.st_mode & 0o022 and not state.st_mode & stat.S_ISVTX  # the mode of /tmp
         if is_open or state.st_uid not in {0, os.geteuid()}:
             raise OperatorError(f"{folder} can be changed by other users than root. Correct that.")
     place.chmod(0o755)
@@ -73,7 +73,7 @@ def unpack(version: str, place: Path = PLACE) -> Path:
             shutil.rmtree(old)
     names = (version if number == 1 else f"{version}-{number}" for number in count(1))
     folder = next(place / name for name in names if not (place / name).exists())
-    # The one file has unpacked all of itself, and PyInstaller deletes that when it ends.
+    # The single-file program has unpacked itself here. PyInstaller deletes these files at its exit.
     shutil.copytree(vars(sys)["_MEIPASS"], part / "_internal", symlinks=True)
     (part / "_internal" / _NAME).rename(part / _NAME)
     for path in (part, *part.rglob("*")):

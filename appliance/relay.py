@@ -10,7 +10,7 @@ import msgspec
 from appliance.core.errors import OperatorError
 from appliance.core.files import read_private, write_json
 
-_FILE = "relay.json"  # in secrets/
+_FILE = "relay.json"  # a file in secrets/
 _PORTS = ("port", "listen_port")
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _NAME = rf"(?=.{{1,253}}\s*$){_LABEL}(?:\.{_LABEL})+"
@@ -23,7 +23,7 @@ _LINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Relay:
-    """A relay, and what it gives to this box.
+    """A relay, and its settings for this box.
 
     `fingerprint` is that of the relay's host key. The relay passes the connections for the public
     host name `name` to its own port `listen_port`, which the box asks it to forward.

@@ -211,7 +211,7 @@ def read_update_record(root: Path) -> UpdateRecord | None:
 
 
 def is_running(record: UpdateRecord, now: int) -> bool:
-    """Whether the recorded update is running, as far as the time since its last stage tells."""
+    """Whether the recorded update is running, judged by the time since its last stage."""
     return record.stage not in OUTCOMES and abs(now - record.at) < _LONGEST_MS[record.stage]
 
 

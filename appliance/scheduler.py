@@ -79,7 +79,7 @@ class Scheduler:
         self._running = False
 
     def start(self, *jobs: Job) -> None:
-        """Add these jobs. Jobs that are due start at once."""
+        """Add these jobs. Jobs that are due start immediately."""
         self._running = True
         self._jobs += jobs
         for job in jobs:

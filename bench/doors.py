@@ -1,9 +1,9 @@
-"""Eight doors that scan: alone, and while partners book as fast as the box lets them.
+"""Eight doors scan, first alone and then while partners book as fast as possible.
 
 `python -m bench.doors` has eight terminals, each with its live feed open, scan five fresh guest
-passes a second each, by the clock, whatever the box does. Times are the terminal's: from the moment
+passes a second each, by the clock, regardless of the box. Times are the terminal's: from the moment
 a scan was due to its verdict. Then `wrk` scans on 8 connections without a pause, for the rate and
-the processor time of a scan. Beside them stands one durable commit on the same disk.
+the processor time of a scan. For comparison, one durable commit on the same disk is measured.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from bench.beside_plain import (
 )
 from tests.app.terminal_bridge.many_doors import Crowd, expect
 
-EACH_PER_SECOND = 5.0  # of one terminal; a busy door lets in one guest a second
+EACH_PER_SECOND = 5.0  # scans per terminal; a busy door admits one guest a second
 GUESTS = 30_000
 
 
@@ -111,7 +111,7 @@ def _scan_paced(
                    "Content-Type": "application/json"}  # fmt: skip
         shift = chance.random()
         for turn in range(each):
-            # A person is no metronome: somewhere within a third of the beat.
+            # People do not scan at exact intervals, so vary each by a third.
             due = begun + (turn + shift + chance.random() / 3) * beat
             time.sleep(max(0, due - time.monotonic()))
             party = crowd.parties[first + door * each + turn]
@@ -131,7 +131,7 @@ def _scan_paced(
 
 @contextmanager
 def _listening(server: Server, crowd: Crowd) -> Iterator[None]:
-    """Each terminal reads its feed, as the door app does."""
+    """Let each terminal read its feed, as the door app does."""
     over, address = threading.Event(), urlsplit(server.url)
     ears = []
     for terminal in crowd.terminals:
@@ -164,7 +164,7 @@ def _listening(server: Server, crowd: Crowd) -> Iterator[None]:
 
 
 def _durable_commits(folder: Path) -> list[float]:
-    """Seconds of 500 one-row commits of SQLite alone, in WAL mode at synchronous=FULL."""
+    """Return the seconds of 500 one-row commits of SQLite, in WAL mode with synchronous=FULL."""
     connection, took = apsw.Connection(str(folder / "commits.db")), []
     connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
     connection.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, s TEXT)")

@@ -1,4 +1,4 @@
-"""What the past costs: the same requests to boxes with nothing to a million past reservations.
+"""Compare the same requests to boxes with zero to a million past reservations.
 
 `python -m bench.growth` gives copies of one box past evenings: reservations of which a tenth
 was cancelled, their holds, requests and history, the door log, and thirty days of events and
@@ -79,7 +79,7 @@ INSERT INTO attempt (delivery_seq, n, at, duration_ms, phase, outcome, http_stat
 
 @dataclass
 class Aged:
-    """A box and what was measured of it: p50 in ms and processor µs a request, by request."""
+    """A box and its measurements by request: p50 in ms and processor time in µs."""
 
     rows: int
     data: Path
@@ -117,7 +117,7 @@ def main() -> int:
 
 
 def _write_lines(folder: Path, prepared: Prepared, texts: list[str]) -> dict[str, Path]:
-    """Write the requests of each load; their files by name."""
+    """Write the requests of each load. Return their files by name."""
     days = [prepared.tonight + timedelta(days=2 + day) for day in range(0, DATES, 7)]
     key, door = prepared.key, prepared.terminal
     read = {
@@ -139,7 +139,7 @@ def _write_lines(folder: Path, prepared: Prepared, texts: list[str]) -> dict[str
 
 
 def _fill_past(database: Path, prepared: Prepared, rows: int) -> None:
-    """Write `rows` past reservations and what the box keeps of them into a stopped box."""
+    """Write `rows` past reservations, with their related rows, into a stopped box."""
     connection = apsw.Connection(str(database))
     connection.execute("PRAGMA synchronous = OFF; PRAGMA cache_size = -500000")
     month = datetime.combine(prepared.tonight - timedelta(days=29), time(), UTC)
@@ -160,7 +160,7 @@ def _fill_past(database: Path, prepared: Prepared, rows: int) -> None:
 
 
 def _measure(aged: Aged, prepared: Prepared, lines: dict[str, Path], seconds: int) -> None:
-    os.sync()  # this box does not wait for what the one before it wrote
+    os.sync()  # this box does not wait for the disk writes of the previous one
     server = start_box(aged.data, prepared)
     aged.starts.append(server.start_seconds)
     for name, file in lines.items():

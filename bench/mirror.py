@@ -1,4 +1,4 @@
-"""What a mirror costs: `python -m bench.mirror boxes` and `python -m bench.mirror bookings`.
+"""The cost of a mirror: `python -m bench.mirror boxes` and `python -m bench.mirror bookings`.
 
 `boxes`: 200 boxes without HTTP, 50 in a process, fill one PostgreSQL on a Unix socket, each with
 some changes a second: changes a second, lag, and processor of the server for each change.
@@ -29,7 +29,7 @@ BOXES, OF_A_PROCESS = 200, 50
 
 
 def main() -> int:
-    """Measure, and print what was seen."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("boxes", "bookings", "fill"))
     parser.add_argument("--changes", type=int, default=120, help="of each box")
@@ -90,7 +90,7 @@ KINDS = ("without", "with", "hanging")
 
 
 async def _bookings(rounds: int) -> int:
-    """Run three boxes at once, so that whatever else the machine does slows down all of them."""
+    """Run three boxes together, so that other load on the machine slows all of them."""
     servers = {kind: Postgres().start() for kind in KINDS[1:]}
     urls = {kind: server.create() for kind, server in servers.items()}
     seen: dict[str, list[tuple[float, float, float]]] = {kind: [] for kind in KINDS}
@@ -150,7 +150,7 @@ async def _book(box: BoxProcess, key: str) -> tuple[float, float, float]:
             await asyncio.sleep(max(0, begun + (number - WARM) / RATE - time.perf_counter()))
             tasks.append(asyncio.create_task(book(number)))
         await asyncio.gather(*tasks)
-        await asyncio.sleep(2)  # what the mirror carries of the last of them
+        await asyncio.sleep(2)  # the time in which the mirror copies the last changes
         spent = _processor(box.pid) - before
     took.sort()
     return spent / BOOKINGS * 1e6, took[len(took) // 2], took[len(took) * 99 // 100]

@@ -85,7 +85,7 @@ def make_pages() -> dict[str, str]:
     }
 
 
-# The command line.
+# The reference of the command line.
 
 
 def describe_command_line() -> str:

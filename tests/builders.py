@@ -1,4 +1,4 @@
-"""Builders: a furnished venue, keys, bookings. They hide what a test's sentence does not say."""
+"""Builders: a furnished venue, keys, bookings. They supply the values that a test does not name."""
 
 import json
 from datetime import date
@@ -17,19 +17,19 @@ from appliance.reservations.request import Booking
 from tests.clocks import StoppedClock
 
 VENUE_ID = "0b5e2f5e-6c0a-4d55-8a1e-3a4f5b6c7d8e"
-TONIGHT = "2026-11-21"  # a Saturday; the `clock` fixture stands at 19:00 of it
+TONIGHT = "2026-11-21"  # a Saturday; the `clock` fixture shows 19:00 of this day
 _SPACE = UUID("6b1c9f2e-0000-4000-8000-000000000000")
 
 
 def table_id(number: str) -> str:
-    """The id of the furnished table with that number (T1 to T6)."""
+    """Return the id of the furnished table with this number (T1 to T6)."""
     return str(uuid5(_SPACE, number))
 
 
 def furnish(path: Path, environment: str, master_key: bytes, clock: StoppedClock) -> None:
-    """Riad Atlas: T1 to T5 for 2 to 4 guests, T6 not bookable, slots 19:30, 22:00, brunch.
+    """Create Riad Atlas: T1 to T5 for 2 to 4 guests, T6 not bookable, three slots.
 
-    22:00 runs to 01:00 the next morning; 12:00 is offered on Sundays only.
+    The slots are 19:30, 22:00 (until 01:00 the next morning), and 12:00 on Sundays only.
     """
     tokens = Tokens()
     with session(path, clock, tokens, newest_zone_database()) as tx:
@@ -67,7 +67,7 @@ async def a_key(
     *,
     successor_of: ApiKey | None = None,
 ) -> str:
-    """A fresh key of the environment, as its partner holds it."""
+    """Create a key of the environment and return its text."""
     key = environment.database.tokens.new_api_key(environment.name)
     await environment.database.write(_add_key, key, scopes, successor_of)
     return key
@@ -87,7 +87,10 @@ def _add_key(
 
 
 def a_body(**changes: Any) -> dict[str, Any]:
-    """A valid `POST /v1/reservations` body for T1 tonight at 19:30; None drops a member."""
+    """Return a valid `POST /v1/reservations` body for T1 tonight at 19:30.
+
+    A member that is None is omitted.
+    """
     body = {
         "tableId": table_id("T1"),
         "date": TONIGHT,
@@ -101,7 +104,7 @@ def a_body(**changes: Any) -> dict[str, Any]:
 
 
 def a_booking(**changes: Any) -> Booking:
-    """A parsed booking for T1 tonight at 19:30."""
+    """Return a parsed booking for T1 tonight at 19:30."""
     members: dict[str, Any] = {
         "table_id": table_id("T1"),
         "date": date.fromisoformat(TONIGHT),

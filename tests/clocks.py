@@ -4,7 +4,7 @@ from appliance.clock import BoxClock, parse_instant
 
 
 class StoppedClock:
-    """A clock that changes only when it is set. `synchronised` is what its kernel says of it."""
+    """A clock that changes only when it is set. `synchronised` is the kernel's report."""
 
     def __init__(self, instant: str = "2026-11-21T19:00:00Z") -> None:
         self.synchronised = True
@@ -28,11 +28,11 @@ class StoppedClock:
 
 
 def box_clock(machine: StoppedClock) -> BoxClock:
-    """The clock of a box on the machine with this clock."""
+    """Return the clock of a box on a machine with this clock."""
     return BoxClock(machine, lambda: machine.synchronised)
 
 
 def doubt(clock: BoxClock) -> None:
-    """Let the machine's clock be far ahead of what the box has seen; no time server confirms it."""
+    """Set the machine's clock far ahead of the box's stored times, without a time server."""
     clock.machine.synchronised = False  # type: ignore[attr-defined]
     clock.believe(0)

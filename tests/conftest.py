@@ -1,4 +1,4 @@
-"""What every test may ask for: a box in a temporary directory, and builders for its rows."""
+"""Fixtures for all tests: a box in a temporary directory, and builders for its rows."""
 
 import atexit
 import gc
@@ -31,19 +31,19 @@ from tests.ports import held_port
 
 MASTER_KEY = bytes(range(32))
 
-# A busy machine is no counterexample: what is promised about time is measured by `make bench`.
+# No deadline, because the machine may be busy. `make bench` measures times.
 hypothesis.settings.register_profile("venuebox", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("venuebox")
 
 watch_event_loops()
-gc.set_threshold(50_000, 20, 50)  # a run makes much and keeps most of it
+gc.set_threshold(50_000, 20, 50)  # a run creates many objects and keeps most of them
 
 pytest_plugins = ["tests.tiers", "tests.machine"]
 
 
 @dataclass
 class Running:
-    """A box that answers, its clock, and a key for each environment."""
+    """A running box, its clock, and a key for each environment."""
 
     box: Box
     clock: StoppedClock
@@ -61,13 +61,16 @@ class Running:
         return self.box.test
 
     def cookie(self, kind: str) -> str:
-        """The name of one of the box's cookies in this client."""
+        """Return the name of one of the box's cookies in this client."""
         return f"__Host-venuebox-{kind}-{self.client.port}"
 
     async def call(
         self, method: str, path: str, *, key: str | None = None, **kwargs: Any
     ) -> tuple[int, Any, dict[str, str]]:
-        """A partner's call: (status, decoded body, headers). The key fits the environment."""
+        """Send a partner's call with the key of the environment.
+
+        Returns (status, decoded body, headers).
+        """
         chosen = key or (self.test_key if path.startswith("/test/") else self.live_key)
         headers = {"Authorization": f"Bearer {chosen}", **kwargs.pop("headers", {})}
         async with self.client.request(method, path, headers=headers, **kwargs) as response:
@@ -76,7 +79,7 @@ class Running:
 
 @pytest.fixture(scope="session", autouse=True)
 def known_localhost() -> Iterator[None]:
-    """The name is this machine's first loopback address, whatever /etc/hosts says or leaves out."""
+    """Resolve `localhost` to 127.0.0.1, whatever /etc/hosts contains."""
     ask = socket.getaddrinfo
 
     def answer(host: Any, *rest: Any, **named: Any) -> Any:
@@ -94,14 +97,14 @@ def clock() -> StoppedClock:
 
 @pytest.fixture
 def settings() -> Settings:
-    """Roomy limits; a test that is about a limit sets its own."""
+    """Settings with generous limits. A test of a limit sets its own."""
     return with_settings(
         api={"rate_limit_per_minute": 100_000, "unauthenticated_per_minute": 100_000}
     )
 
 
 def with_settings(**sections: dict[str, Any]) -> Settings:
-    """Settings that differ from the defaults in what is given."""
+    """Return the default settings with these changes."""
     base = Settings()
     changed = {name: replace(getattr(base, name), **values) for name, values in sections.items()}
     return replace(base, **changed)
@@ -116,7 +119,7 @@ async def set_rules(environment: Environment, **rules: int) -> None:
 
 @cache
 def furnished_template() -> Path:
-    """The files of a furnished box, made once a run: a test works on its own copy."""
+    """The files of a furnished box, created once per run. Each test works on a copy."""
     directory = Path(tempfile.mkdtemp(prefix="venuebox-template-"))
     atexit.register(shutil.rmtree, directory)
     clock = StoppedClock("2026-11-21T19:00:00Z")
@@ -131,12 +134,12 @@ def furnished_template() -> Path:
 async def opened_box(
     directory: Path, clock: StoppedClock, settings: Settings, tokens: Tokens | None = None
 ) -> AsyncIterator[Box]:
-    """A furnished box (tests/builders.py) in `directory`, made on first use."""
+    """Open a furnished box (tests/builders.py) in `directory`, which is created on first use."""
     with ExitStack() as stack:
         if not (directory / "live.db").exists():
             for template in furnished_template().iterdir():
                 shutil.copy(template, directory)
-            for look in ("check_before_serving", "migrate"):  # a fresh copy needs neither
+            for look in ("check_before_serving", "migrate"):  # not needed for a copy
                 stack.enter_context(patch(f"appliance.box.{look}"))
         box = open_box(
             directory,
@@ -162,7 +165,7 @@ async def box(tmp_path: Path, clock: StoppedClock, settings: Settings) -> AsyncI
 
 @pytest.fixture
 def unused_tcp_port() -> Iterator[int]:
-    """As the library's, and nobody else is given the port before the test has ended."""
+    """A free port, like the library's, that stays reserved until the test ends."""
     with held_port() as port:
         yield port
 
@@ -171,7 +174,7 @@ def unused_tcp_port() -> Iterator[int]:
 async def running_box(
     directory: Path, clock: StoppedClock, settings: Settings
 ) -> AsyncIterator[Running]:
-    """A box with the real application, served on a free port of loopback."""
+    """Run a box with the real application on a free port of loopback."""
     from tests.application import application_of  # noqa: PLC0415 - heavy, and not for all tests
 
     async with opened_box(directory, clock, settings) as box:
@@ -191,6 +194,6 @@ async def running_box(
 async def running(
     tmp_path: Path, clock: StoppedClock, settings: Settings
 ) -> AsyncIterator[Running]:
-    """The real application over a furnished box."""
+    """The real application with a furnished box."""
     async with running_box(tmp_path, clock, settings) as found:
         yield found

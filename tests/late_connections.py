@@ -1,8 +1,7 @@
-"""A test's event loop ends with no connection left open, whoever came at the last moment.
+"""Close connections that are still open when a test's event loop ends.
 
-A connection that a server took in the turn in which it was closed is left open by asyncio before
-Python 3.12, with its transport half made. The garbage collector complains of it whenever it comes
-by, in a test that has nothing to do with it.
+Before Python 3.12, asyncio leaves a connection half open if the server accepts it while the server
+is being closed. The garbage collector later reports it during an unrelated test.
 """
 
 import asyncio
@@ -10,14 +9,14 @@ import socket
 from asyncio import selector_events
 from typing import Any
 
-_TURNS = 20  # of the loop, at most, until what is aborted is gone
+_TURNS = 20  # maximum turns of the loop until aborted connections are gone
 
 
 def watch_event_loops() -> None:
-    """From now on servers turn away who comes too late, and loops drop who is left at their end.
+    """From now on, closed servers refuse late connections, and loops abort open ones at their end.
 
-    A connection that the test or the product opened itself and left open is an AssertionError
-    at the end of its own test.
+    If the test or the product opened a connection itself and left it open, the test fails with an
+    AssertionError.
     """
     loops = selector_events.BaseSelectorEventLoop
     accept, close = loops._accept_connection2, loops.close
@@ -40,7 +39,7 @@ def watch_event_loops() -> None:
 
 
 def _drop(loop: Any) -> list[str]:
-    """Abort what is open; names what nobody but its opener could have closed."""
+    """Abort open connections. Return those that only their own opener could have closed."""
     forgotten = []
     for _ in range(_TURNS):
         still = [each for each in list(loop._transports.values()) if each._sock is not None]

@@ -1,9 +1,9 @@
-"""The machine of a test is always the same one, wherever the tests run.
+"""A simulated machine, so that tests have the same result everywhere.
 
-Its clock stands on Saturday 21 November 2026, 19:00 in Casablanca, and a time server confirms it.
-Its one network leads out, its name server knows no names, and it has no tz database. It starts no
-other program. Only a test that is marked `process`, `browser`, `network`, `smoke` or `soak` meets
-the machine that it runs on.
+Its clock shows Saturday 21 November 2026, 19:00 in Casablanca, and is synchronised. It has one
+network with a default route, a name server that knows no names, and no tz database. It starts no
+other program. Only a test marked `process`, `browser`, `network`, `smoke` or `soak` uses the real
+machine.
 """
 
 import ctypes.util
@@ -30,16 +30,16 @@ NOW = clock.parse_instant("2026-11-21T19:00:00Z")
 _OTHERS = ("process", "browser", "network", "smoke", "soak")
 _look_up = socket.getaddrinfo
 _new_context = ssl.SSLContext.__new__
-_NO_CHECK_TIME = 0x200000  # of OpenSSL, which asks the real clock only
+_NO_CHECK_TIME = 0x200000  # OpenSSL's flag, because it knows only the real clock
 
-# Constants of test modules are made before any fixture.
+# Constants of test modules are computed before any fixture runs.
 clock._SYSTEM_ZONES = Path("/no/zoneinfo")
 
 
 @pytest.fixture(autouse=True)
 def machine(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let the test meet this machine, and no other, unless its mark says so."""
-    os.umask(0o022)  # a box that started in an earlier test has set its own
+    """Run the test on the simulated machine, unless its mark needs the real one."""
+    os.umask(0o022)  # a box of an earlier test has changed it
     if any(request.node.get_closest_marker(name) for name in _OTHERS):
         yield
         return
@@ -49,13 +49,13 @@ def machine(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def tls_looks_at_dates(machine: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let OpenSSL look at the real clock: what was over in 2001 is over on any machine."""
+    """Let OpenSSL check dates with the real clock. Certificates that ended in 2001 fail anyway."""
     monkeypatch.setattr(ssl.SSLContext, "__new__", _new_context)
 
 
 @contextmanager
 def on_this_machine() -> Iterator[None]:
-    """As for a test, for a fixture that several tests share."""
+    """Simulate the machine, for a fixture that several tests share."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(clock.SystemClock, "now", lambda _: NOW)
         patch.setattr(clock, "ctypes", _Kernel())
@@ -70,7 +70,7 @@ def on_this_machine() -> Iterator[None]:
 
 
 class _Kernel:
-    """What `kernel_is_synchronised` uses of ctypes."""
+    """The part of ctypes that `kernel_is_synchronised` uses."""
 
     c_long, c_int = ctypes.c_long, ctypes.c_int
     byref, addressof, sizeof = ctypes.byref, ctypes.addressof, ctypes.sizeof
@@ -80,7 +80,7 @@ class _Kernel:
 
 
 class _Routes:
-    """What core/network.py uses of sockets."""
+    """The part of the socket module that core/network.py uses."""
 
     AF_INET, AF_INET6, SOCK_DGRAM = socket.AF_INET, socket.AF_INET6, socket.SOCK_DGRAM
 
@@ -127,7 +127,7 @@ def _list_adapters(*_: object) -> list[SimpleNamespace]:
 
 def _look_up_numbers(host: Any, *rest: Any, **options: Any) -> Any:
     if host in {"localhost", b"localhost"}:
-        host = "127.0.0.1"  # whatever /etc/hosts says or leaves out
+        host = "127.0.0.1"  # regardless of /etc/hosts
     if host not in {None, ""}:
         try:
             ip_address(host.decode() if isinstance(host, bytes) else host.partition("%")[0])

@@ -1,4 +1,4 @@
-"""Networks of the kernel that a test has for itself: nobody else on this machine hears of them."""
+"""Network namespaces for tests, invisible to the rest of the machine."""
 
 import ctypes
 import os
@@ -12,18 +12,18 @@ _CLONE_NEWNET = 0x40000000
 
 
 def ip(*argv: str) -> None:
-    """Run `ip`; CalledProcessError where it is refused."""
+    """Run `ip`. Raises CalledProcessError if it is not permitted."""
     subprocess.run(["ip", *argv], check=True, capture_output=True)
 
 
 def within(network: str, function: Callable[..., Any], *args: Any) -> Any:
-    """What the function returns where it is called in that network; its sockets stay there."""
-    with ThreadPoolExecutor(1) as thread:  # a namespace is a thread's
+    """Call a function in this network and return its result. Its sockets stay in the network."""
+    with ThreadPoolExecutor(1) as thread:  # each thread has its own namespace
         return thread.submit(_call, network, function, args).result()
 
 
 def run_in(network: str, resolver: Path) -> list[str]:
-    """The words before a command that run it in that network. `resolver` is its resolv.conf."""
+    """Return the command prefix that runs a command in this network, with this resolv.conf."""
     mount = f'mount --bind {resolver} /etc/resolv.conf && exec "$@"'
     return ["ip", "netns", "exec", network, "sh", "-c", mount, "sh"]
 
@@ -39,11 +39,11 @@ def _call(network: str, function: Callable[..., Any], args: tuple[Any, ...]) -> 
 
 
 class Venue:
-    """A venue's network behind a router with NAT: a box and a phone inside, a stranger outside.
+    """A venue's network behind a NAT router: a box and a phone inside, and a stranger outside.
 
-    The router hands port 443 of its public address on to port 8443 of the box, but not from within:
-    it has no hairpin. A guest's phone is on mobile data. The stranger has an address more, one
-    that webhooks may be sent to. Used as a context, all of it is gone at the end.
+    The router forwards port 443 of its public address to port 8443 of the box, but not for callers
+    inside (it has no hairpin). A guest's phone is on mobile data. The stranger has a second
+    address, to which webhooks may be sent. As a context manager, it removes everything at the end.
     """
 
     BOX, PHONE, PUBLIC = "192.168.77.20", "192.168.77.50", "203.0.113.2"
@@ -73,7 +73,7 @@ class Venue:
         self.close()
 
     def add_machine(self, name: str, address: str) -> str:
-        """One machine more inside; the name of its network."""
+        """Add a machine inside. Return the name of its network."""
         network = f"{self.box[:-1]}{name}"
         ip("netns", "add", network)
         self._made.append(network)
@@ -86,16 +86,16 @@ class Venue:
         return network
 
     def cut_the_line(self) -> None:
-        """No internet from now on."""
+        """Disconnect the internet."""
         ip("-n", self.router, "link", "set", "dev", "wan", "down")
 
     def restore_the_line(self) -> None:
-        """The internet is back."""
+        """Reconnect the internet."""
         ip("-n", self.router, "link", "set", "dev", "wan", "up")
         ip("-n", self.router, "route", "replace", "default", "via", self.STRANGER)
 
     def close(self) -> None:
-        """No networks."""
+        """Remove all networks."""
         while self._made:
             ip("netns", "del", self._made.pop())
 
@@ -136,14 +136,14 @@ class Venue:
         )  # fmt: skip
 
     def _plug(self, port: str, near: str, network: str) -> None:
-        """Lay a cable from `port` of the network `near` to `eth` of the other."""
+        """Connect `port` in the network `near` to `eth` in the other network."""
         ip("-n", near, "link", "add", "name", port, "type", "veth",
            "peer", "name", "eth", "netns", network)  # fmt: skip
         ip("-n", near, "link", "set", "dev", port, "up")
 
 
 def may_build_a_venue() -> bool:
-    """Whether this user may, and has the programs for it."""
+    """Return whether this user may create networks and has the programs for it."""
     try:
         with Venue(f"vbtry{os.getpid() % 10**6}"):
             return True

@@ -1,4 +1,4 @@
-"""Ports that are free, and stay so until whoever asked for them listens there, or does so again."""
+"""Free ports that stay reserved while a test starts and restarts servers on them."""
 
 import os
 import socket
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def kept_port(owner: Any) -> int:
-    """A free port that the kernel gives to nobody else as long as `owner` lives."""
+    """Return a port that the kernel gives to no other process while `owner` exists."""
     holder = _hold()
     weakref.finalize(owner, os.close, holder.fileno())
     port = int(holder.getsockname()[1])
@@ -19,16 +19,16 @@ def kept_port(owner: Any) -> int:
 
 @contextmanager
 def held_port() -> Iterator[int]:
-    """The same, as long as the context lasts."""
+    """Yield a port that the kernel gives to no other process until the context ends."""
     with _hold() as holder:
         yield int(holder.getsockname()[1])
 
 
 def _hold() -> socket.socket:
-    """A socket that is bound and never listens: who connects is refused.
+    """Return a bound socket that never listens, so connections to it are refused.
 
-    Whoever names the port may listen there, as every server here sets SO_REUSEADDR; but to nobody
-    who asks for just any port does the kernel give it.
+    Servers with SO_REUSEADDR, which all servers here set, can listen on the same port. The kernel
+    does not choose this port for sockets that request any free port.
     """
     holder = socket.socket()
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

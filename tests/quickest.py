@@ -1,12 +1,12 @@
-"""How long something takes on a machine that others use, too."""
+"""Measure a duration on a busy machine."""
 
 from collections.abc import Callable
 
 
 def quickest(measure: Callable[[], float], enough: float, tries: int = 3) -> float:
-    """The seconds that `measure` tells: of some tries the fewest, once they are few enough.
+    """Call `measure` up to `tries` times, until the result is below `enough`. Return the minimum.
 
-    A machine may stand still during one of them; what is slow by itself is slow in each.
+    The machine may be busy during one call. Slow code is slow in every call.
     """
     took = measure()
     for _ in range(tries - 1):

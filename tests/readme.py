@@ -1,4 +1,4 @@
-"""Reading the documents: their tables and examples."""
+"""Read the tables and examples in the documents."""
 
 import re
 from pathlib import Path
@@ -8,13 +8,13 @@ README = (ROOT / "README.md").read_text("utf-8")
 
 
 def documents() -> dict[str, str]:
-    """Every document of the project, by its path."""
+    """Return every document of the project by its path."""
     paths = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").glob("*.md")]
     return {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in sorted(paths)}
 
 
 def rows(text: str, first_column: str) -> list[list[str]]:
-    """The cells of each row of the tables that begin with `first_column`."""
+    """Return the cells of each row in the tables that begin with `first_column`."""
     found = []
     for block in re.findall(r"(?:^\|.*\n?)+", text, re.MULTILINE):
         head, _, *lines = [
@@ -28,12 +28,12 @@ def rows(text: str, first_column: str) -> list[list[str]]:
 
 
 def code(cell: str) -> str:
-    """The one thing that a cell says in code."""
+    """Return the only code in a cell."""
     [found] = re.findall(r"`([^`]*)`", cell)
     return found
 
 
 def example(text: str, language: str) -> str:
-    """The one fenced example in that language, as it would be pasted."""
+    """Return the only fenced example in this language, as pasted from the document."""
     [found] = re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     return str(found)

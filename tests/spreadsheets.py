@@ -1,4 +1,4 @@
-"""An exported CSV as the spreadsheets of several countries cut it into cells."""
+"""Split an exported CSV into cells as the spreadsheet programs of several countries do."""
 
 import csv
 import io
@@ -9,12 +9,12 @@ _DROPPED = {"Cc", "Cf", "Zs", "Zl", "Zp"}
 
 
 def rows_of(text):
-    """The rows as the file means them."""
+    """Return the rows as the file intends them."""
     return list(csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), delimiter=";"))
 
 
 def formulas_in(text):
-    """The cells that a spreadsheet would run, whatever it splits at, quotes or no quotes."""
+    """Return the cells that a spreadsheet could run as formulas, for all separators and quotes."""
     lines = text.removeprefix("\ufeff").splitlines()
     cells = [cell for line in lines for cell in re.split("[;,\t]", line)]
     for separator in ";,\t":

@@ -1,4 +1,4 @@
-"""Imports point one way: every statement counts, in functions and under TYPE_CHECKING too."""
+"""The layers of the packages: every import counts, also in functions and under TYPE_CHECKING."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("appliance", "terminal_bridge", "web")
 
-# A room may import from its own layer and from those before it. A new room is placed here first.
+# A package may import from its own layer and earlier ones. Add a new package here first.
 LAYERS = (
     {"appliance", "appliance.core"},
     {"appliance.clock", "appliance.logs"},
@@ -43,7 +43,7 @@ LAYERS = (
 )
 LAYER_OF = {room: number for number, layer in enumerate(LAYERS) for room in layer}
 
-# A second SQLite in the process undoes apsw's locks; the bridge's spool is a file apsw never opens.
+# Two SQLite libraries in a process break each other's locks. apsw never opens the bridge's spool.
 OTHER_SQLITES = {"sqlite3", "_sqlite3", "pysqlite3", "aiosqlite"}
 
 
@@ -186,7 +186,7 @@ def test_the_bridge_may_use_aiosqlite_for_its_spool(tmp_path):
 
 
 def a_tree(root: Path, sources: dict[str, str]) -> None:
-    """A project of these files, with the modules they may import standing there empty."""
+    """Create a project of these files. The modules that they may import are empty."""
     around = (
         "appliance/__init__.py",
         "appliance/core/errors.py",
@@ -231,7 +231,7 @@ def other_sqlites(root: Path) -> list[str]:
 
 
 def circle(arrows: set[tuple[str, str]]) -> list[str]:
-    """The members of one circle among these arrows, none when there is no circle."""
+    """Return the members of one cycle in these imports, or none if there is no cycle."""
     graph: dict[str, set[str]] = {}
     for start, end in arrows:
         if start != end:
@@ -277,7 +277,7 @@ def _read_imports(root: Path) -> Iterator[Import]:
 
 
 def source_of(node: ast.ImportFrom, package: str) -> str:
-    """The absolute name after `from`."""
+    """Return the absolute name after `from`."""
     if node.level == 0:
         return node.module or ""
     parents = package.split(".")
@@ -300,7 +300,10 @@ def modules_of(root: Path) -> dict[str, Path]:
 
 
 def room_of(module: str) -> str:
-    """`appliance.database.vacuum` is in `appliance.database`; other packages are one room."""
+    """Return a module's package: `appliance.database` for `appliance.database.vacuum`.
+
+    Outside the appliance, the package is the first part of the name.
+    """
     return ".".join(module.split(".")[: 2 if top(module) == "appliance" else 1])
 
 

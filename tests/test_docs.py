@@ -1,6 +1,6 @@
-"""The documents: their links, what they name, and their examples.
+"""The links, names and examples in the documents.
 
-The generated ones are compared by `python docs/generate.py --check`, a part of `make check`.
+`python docs/generate.py --check`, a part of `make check`, compares the generated documents.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def test_the_readme_can_be_read_in_two_minutes():
 
 @cache
 def fragments(path: Path) -> set[str]:
-    """What a link to the document may say after #, as code hosts and the box have it."""
+    """Return the fragments that links to the document may have, on code hosts and on the box."""
     return {fragment for _, fragment, _ in headings_of(path.read_text("utf-8"))}
 
 
@@ -67,7 +67,7 @@ CITATION = re.compile(r"(?<![\w.*:/-])(?:\.{0,2}/)*(?:[\w.-]+/)*[\w-]+\.md\b")
 
 
 def written_files() -> Iterator[str]:
-    """What people write in this tree, without what tools put there."""
+    """Return the files of this tree that people write, without generated ones."""
     for folder, folders, names in os.walk(ROOT):
         folders[:] = [
             name for name in folders
@@ -78,7 +78,7 @@ def written_files() -> Iterator[str]:
 
 
 def test_every_cited_document_is_in_the_repository():
-    """By its path, by the end of its path, or by its name where no other has the same."""
+    """A document is cited by its path, the end of its path, or a unique name."""
     paths = list(written_files())
     ends = Counter(
         "/".join(PurePath(name).parts[start:])
@@ -116,7 +116,7 @@ def test_every_command_named_in_a_sentence_exists():
 
 
 def _leaves(name: str, words: set[str]) -> bool:
-    """Whether `name` goes below a command that has others below it, and names none of them."""
+    """Return whether `name` is a command group without one of its commands."""
     parent = name.rpartition(" ")[0]
     return parent in words and any(known.startswith(f"{parent} ") for known in words)
 
@@ -137,7 +137,7 @@ def test_every_setting_named_in_a_document_exists():
     names, variables = ({row[column] for row in describe_settings()} for column in (0, 1))
     sections = "|".join({name.split(".")[0] for name in names})
     text = "\n".join(DOCUMENTS.values())
-    others = {"VENUEBOX_DATA", "VENUEBOX_RUNTIME"}  # where its data is, and where it unpacks itself
+    others = {"VENUEBOX_DATA", "VENUEBOX_RUNTIME"}  # variables that are not settings
 
     assert set(re.findall(rf"`((?:{sections})\.[a-z]\w+)[` ]", text)) - names == set()
     assert set(re.findall(r"VENUEBOX_[A-Z]\w+", text)) - variables - others == set()
@@ -148,7 +148,7 @@ def test_every_file_named_in_a_document_exists():
     named = {
         path
         for document, text in DOCUMENTS.items()
-        if document != "CHANGELOG.md"  # which names what was there before
+        if document != "CHANGELOG.md"  # the changelog names files of earlier versions
         for path in re.findall(rf"`((?:{tops})/[\w./-]*\w/?)(?:::[\w:]+)?`", text)
         if PurePath(path).parts[:2] != ("web", "static")  # made by make
     }
@@ -203,7 +203,7 @@ def test_the_example_venue_file_is_valid():
     )  # fmt: skip
 
 
-def test_the_printed_check_of_signatures_accepts_the_vectors_and_nothing_else():
+def test_the_signature_check_in_the_readme_accepts_only_the_valid_vectors():
     namespace: dict[str, Any] = {}
     exec(example(DOCUMENTS["docs/partners/webhooks.md"], "python"), namespace)  # noqa: S102 - ours
     is_genuine = namespace["is_genuine"]

@@ -1,6 +1,6 @@
-"""The tiers of the tests: what a folder is marked with, and the summary at the end of a run.
+"""The tiers of the tests: the marks of each folder, and the summary at the end of a run.
 
-`make test` runs the default tier, `make test-all` everything, `make soak` the long forms.
+`make test` runs the default tier, `make test-all` everything, and `make soak` the long forms.
 """
 
 import os
@@ -27,9 +27,9 @@ _left_out: Counter[str] = Counter()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
-    """Mark a folder's tests with its kind; leave out the smokes where there is no Chromium.
+    """Mark and sort the tests. Deselect smoke tests if there is no Chromium.
 
-    The files that take longest come first, so that no worker ends long after the others.
+    The slowest files come first, so that no worker ends long after the others.
     """
     missing, seconds = [], Counter[Path]()
     for item in items:
@@ -55,13 +55,13 @@ def _estimate(item: pytest.Item) -> float:
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
-    """Count what is left out by the first kind that fits."""
+    """Count each deselected test under the first mark that fits."""
     for item in items:
         _left_out[next((kind for kind in _LEFT_OUT if item.get_closest_marker(kind)), "")] += 1
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Tell the process that started this one, if there is one, what was left out."""
+    """Report the number of deselected tests to the parent process, if there is one."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["left_out"] = dict(_left_out)
@@ -69,16 +69,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: object) -> None:
-    """Each worker collects everything: what one of them left out, all have."""
+    """Use the counts of one worker, because each worker collects all tests."""
     _left_out.update(getattr(node, "workeroutput", {}).get("left_out", {}) if not _left_out else {})
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What ran, by folder; what took longest; what was left out and how to run it."""
+    """Print the tests by folder, the slowest ones, and how to run the deselected ones."""
     ran: dict[str, int] = defaultdict(int)
     seconds: dict[str, float] = defaultdict(float)
     slowest: list[tuple[float, str]] = []
-    for outcome in ("", "passed", "failed", "error"):  # "": what went well before and after
+    for outcome in ("", "passed", "failed", "error"):  # "": passed setups and teardowns
         for report in terminalreporter.stats.get(outcome, []):
             if not isinstance(report, pytest.TestReport):
                 continue  # a file that could not be collected

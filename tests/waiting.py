@@ -1,6 +1,6 @@
-"""Waiting for what must come: ten seconds on an idle machine, and then a sentence says for what.
+"""Wait for a condition up to ten seconds, and name it if it does not occur.
 
-Pauses are counted, not seconds: on a busy machine each pause takes longer.
+Pauses are counted instead of seconds, because each pause takes longer on a busy machine.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ _PAUSE = 0.005
 
 @asynccontextmanager
 async def within(what: str, seconds: float = SECONDS) -> AsyncIterator[None]:
-    """Fail if the block takes longer. `what` is what it waits for."""
+    """Fail if the block takes longer. `what` names what it waits for."""
     try:
         async with asyncio.timeout(None) as limit:
             counting = asyncio.create_task(_count(seconds, limit))
@@ -48,7 +48,7 @@ async def until(
 
 
 def until_true(condition: Callable[[], object], what: str = "", seconds: float = SECONDS) -> None:
-    """As `until`, where there is no event loop."""
+    """Wait like `until`, without an event loop."""
     for _ in range(round(seconds / _PAUSE)):
         if condition():
             return

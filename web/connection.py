@@ -31,7 +31,7 @@ KEEP_ALIVE = 30.0  # seconds that an idle connection stays open
 # connection, and return 502 to its client.
 PROXY_KEEP_ALIVE = 150.0
 _FIRST_REQUEST_SECONDS = 10.0  # a connection that has sent no request by then is closed
-_READING_SECONDS = 30.0  # a client that reads nothing of a response for so long is cut off
+_READING_SECONDS = 30.0  # a client that reads nothing of a response for this long is disconnected
 # Maximum number of bytes of a request's line and headers. A browser sends the box all cookies of
 # its domain, which a website of the same name may fill with those of advertisers.
 HEAD_MAX = 64 * 1024
@@ -153,7 +153,7 @@ class Connection(web.RequestHandler):
         )
         self._limit = limit
         self._answer_unread = answer_unread
-        self._head = bytearray()  # of the request that is arriving, or of the last one
+        self._head = bytearray()  # state of the request that is arriving, or of the last one
         self._is_head_over = self._is_too_large = False
         self._body: StreamReader = EMPTY_PAYLOAD
         self._transport: asyncio.BaseTransport | None = None
@@ -185,8 +185,8 @@ class Connection(web.RequestHandler):
             super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what has arrived. Refuse a request whose head is longer than HEAD_MAX."""
-        if self._body.is_eof():  # else it is a part of the last request's body
+        """Parse the received bytes. Refuse a request whose head is longer than HEAD_MAX."""
+        if self._body.is_eof():  # otherwise it is a part of the last request's body
             if self._is_head_over:
                 self._head.clear()
                 self._is_head_over = False

@@ -1,6 +1,6 @@
 """`GET /live`: the one stream of a browser, which all its boards and door apps share.
 
-A browser opens at most six connections to the box. A stream for each page would use them up, and
+A browser opens at most six connections to the box. One stream per page would use all of them, and
 the next request, such as a scan, would wait for ever (web/frontend/src/shared/live_feed.ts).
 """
 
@@ -30,7 +30,7 @@ async def stream_changes(request: web.Request) -> web.StreamResponse:
     Each `page` is `ID!ENVIRONMENT!SHOWS!AFTER`, for example `0c5e!live!2026-11-21!9f3a-12`. Each
     event is `{"to": ID, "kind": …, "id": position, "data": …}`. The kinds are those of the door
     protocol or of `BoardChannel`, `heartbeat`, and `over` when a page's rights have ended or were
-    missing. Raises ValidationError, or TerminalNotPaired if no page may hear anything.
+    missing. Raises ValidationError, or TerminalNotPaired if no page may receive events.
     """
     channels = {}
     refused = []
@@ -79,7 +79,7 @@ class _SharedStream(FeedStream):
         self._refused = refused
 
     async def write_eof(self, data: bytes = b"") -> None:
-        # The comment is sent at once, so that the browser knows that the stream is open.
+        # Send a comment immediately, so that the browser knows that the stream is open.
         first = ": open\n\n" + "".join(map(self.farewell, self._refused))
         await self.write(first.encode())
         await super().write_eof(data)

@@ -52,15 +52,15 @@ _LOOK_SECONDS = 60.0  # interval between checks of the addresses
 _LOOK_WITHOUT_SECONDS = 5.0  # interval between checks while the box has no address
 _LOOK_UP_MS = 1000.0
 _ASK_SECONDS = 3.0
-_SECONDS = 6.0  # for the whole check
-_ADDRESSES_MAX = 8  # anybody on the network can announce thousands of them
-_BODY_MAX = 1000  # bytes
+_SECONDS = 6.0  # time limit for the whole check
+_ADDRESSES_MAX = 8  # maximum number; anybody on the network can announce thousands
+_BODY_MAX = 1000  # in bytes
 
 
 def find_addresses(
     host: str, port: int, remembered: str | None, house_address: str = ""
 ) -> tuple[str, ...]:
-    """Return the plain http URLs at which other machines in the house reach the box, best first.
+    """Return the plain http URLs at which other machines on the LAN reach the box, best first.
 
     `house_address` is the setting `server.house_address`; if set, it is the only one. Of several,
     the first is the one on the machine's way out, or else the one that the box had before. If the
@@ -276,10 +276,10 @@ async def _look_up(venue_id: str, host: str) -> list[str]:
 async def _is_same(box: Box, url: str) -> bool:
     """Whether a box that has this box's keys answers at `url`.
 
-    Certificates are not checked: whoever knows the answer to a random nonce has the keys.
+    Certificates are not checked, because only a box with the keys can answer a random nonce.
     """
     nonce = box.tokens.random_bytes(NONCE_BYTES).hex()
-    with suppress(Exception):  # whatever answers there, it is not a box of this venue
+    with suppress(Exception):  # any other response is not from a box of this venue
         _status, body = await get_start(
             f"{url}{PROOF_PATH}/{nonce}", _BODY_MAX, _ASK_SECONDS, tls=False
         )

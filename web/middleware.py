@@ -76,7 +76,7 @@ _FORWARDED = (
     "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via",
     "CF-Connecting-IP", "True-Client-IP",
 )  # fmt: skip
-# Headers that aiohttp parses in a time that grows with the square of their length, or nearly so.
+# Headers for which aiohttp's parsing time grows nearly with the square of their length.
 _PARSED, _PARSED_MAX = ("Content-Type", "If-Match", "If-None-Match"), 1000
 _READING = frozenset({"GET", "HEAD"})
 _DRAIN_STEP_SECONDS = 0.01

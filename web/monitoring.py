@@ -28,7 +28,7 @@ from appliance.core.settings import Settings, read_settings
 from appliance.database.connection import Reader
 from appliance.environment import Environment
 from appliance.http.request import answer
-from appliance.reservations.email_queue import find_house_language
+from appliance.reservations.email_queue import find_venue_language
 from appliance.scheduler import Job
 from appliance.venue.model import get_venue
 from web.middleware import REQUESTS, SECURE
@@ -109,7 +109,7 @@ class Examiner:
         self._task: asyncio.Task[Findings] | None = None
         self.latest: Findings | None = None
         self._lasting: list[Check] = []  # those that failed twice in a row
-        self._told: set[str] = set()  # those of them that the house was emailed about
+        self._told: set[str] = set()  # those of them that the venue was emailed about
         self.job = Job("checks", box.live.database, self._next_due, self._look_again)
 
     @property
@@ -125,7 +125,7 @@ class Examiner:
         now, latest = self._box.clock.now(), self.latest
         if latest is not None and not again and 0 <= now - latest[1] < _CURRENT_MS:
             return latest
-        if again and self._task is not None:  # what runs may have looked before the change
+        if again and self._task is not None:  # a running check may have started before the change
             await asyncio.wait({self._task}, timeout=_PAGE_SECONDS)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._examine(deep=again))
@@ -144,14 +144,14 @@ class Examiner:
 
     async def _look_again(self) -> None:
         await self.look(again=False)
-        await self._tell_house()
+        await self._notify_venue()
 
-    async def _tell_house(self) -> None:
-        """Email the house about checks that failed twice in a row, once until they succeed."""
+    async def _notify_venue(self) -> None:
+        """Email the venue about checks that failed twice in a row, once until they succeed."""
         self._told &= {check.name for check in self._lasting}
         new = [check for check in self._lasting if check.name not in self._told]
         venue, code = self._box.live.database.peek(
-            lambda reader: (get_venue(reader), find_house_language(reader))
+            lambda reader: (get_venue(reader), find_venue_language(reader))
         )
         if not new or venue.house_email is None or not venue.hears_checks:
             return

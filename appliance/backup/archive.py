@@ -31,7 +31,7 @@ _ALLOWED_NAMES = re.compile(
 )
 _NEEDED = {"live.db", "test.db", "secrets/master.key"}
 _BLOCK, _TAR_BLOCK = 1 << 20, 512
-# The unencrypted part of a file of age. Of a longer one, age would read each line for a second.
+# The maximum size of age's unencrypted header. age reads a longer one very slowly.
 _MAGIC, _HEADER_END, _HEADER_MAX = b"age-encryption.org/", b"\n--- ", 4096
 _UNUSABLE = "Use a different backup."
 
@@ -113,7 +113,7 @@ def _member(name: str, size: int, made_at: int) -> tarfile.TarInfo:
 
 
 class _Noting:
-    """A file for age. Notes the error of the disk, which age replaces by its own, and progress."""
+    """A file that age reads or writes. Records disk errors, which age hides, and the progress."""
 
     def __init__(self, file: BinaryIO, progress: Progress = lambda _done, _total: None) -> None:
         self._file, self._progress, self._done = file, progress, 0
@@ -234,7 +234,7 @@ def _read_tar(plain: BinaryIO, folder: Path | None, newest_schema: int) -> Manif
             _read_file(plain, member, folder)
         plain.read(-member.size % _TAR_BLOCK)
     is_whole = len(block) == _TAR_BLOCK and names >= _NEEDED
-    while plain.read(_BLOCK):  # age authenticates what follows too
+    while plain.read(_BLOCK):  # age authenticates the rest as well
         pass
     return manifest if is_whole else None
 

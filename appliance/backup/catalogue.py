@@ -30,7 +30,7 @@ _NOT_THERE = _(
     "the backup folder or its volume is not there. Plug it in, or set backup.directory to another "
     "folder."
 )
-# More than a box makes in a month. A restored box counts on from here, because the machine that it
+# More than a box makes in a month. A restored box skips this many, because the machine that it
 # replaces may have made backups that it does not know.
 _NUMBERS_PER_BOX = 10_000
 

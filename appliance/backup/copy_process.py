@@ -1,7 +1,7 @@
 """The child process that copies backups to a target, or from it.
 
-A target may be hostile or broken: send what unpacks to gigabytes, a list without an end, or a byte
-a minute. All of this costs only the child, which has limits of its own. The kernel ends it if it
+A broken or hostile target may send data that unpacks to gigabytes, an endless list, or a byte
+a minute. This affects only the child, which has its own limits. The kernel ends it if it
 exceeds them.
 """
 
@@ -24,8 +24,8 @@ from appliance.core.errors import OperatorError
 from appliance.core.files import require_space
 from appliance.core.settings import BackupSettings
 
-ARGUMENT = "--copy-process"  # with which the frozen program becomes the child
-_MEMORY = 256 << 20  # bytes of data; asyncssh and obstore need 120 MiB
+ARGUMENT = "--copy-process"  # starts the built program as the child process
+_MEMORY = 256 << 20  # limit of memory in bytes; asyncssh and obstore need 120 MiB
 _SECONDS = 600  # the deadline of a job, without its transfer
 _LINE_MAX = 1 << 16
 
@@ -43,7 +43,7 @@ class Get(msgspec.Struct, frozen=True, tag=True):
     """Copy the backup `name` from the target into a folder, or the latest one if it is "".
 
     Fails if less than `reserve` bytes of disk space would be left. At most `size` bytes are copied,
-    if given, whatever the target claims.
+    if given, even if the target claims more.
     """
 
     root: str
@@ -59,7 +59,7 @@ Job = Put | Get
 
 
 class _Line(msgspec.Struct, omit_defaults=True):
-    """What the child tells, a line each. The last line has `name` or `error`."""
+    """A line of the child's output. The last line has `name` or `error`."""
 
     done: int = 0
     total: int = 0
@@ -107,7 +107,7 @@ def run_child(
 
 
 def main() -> int:
-    """Run as the child: read a job from standard input, and tell its progress and its result."""
+    """Run as the child: read a job from standard input, and print its progress and result."""
     job = msgspec.json.decode(sys.stdin.buffer.readline(), type=Job)
     _limit(job.seconds)
     try:
@@ -122,7 +122,7 @@ def main() -> int:
 
 
 def _limit(seconds: int) -> None:
-    """Bound memory and time, and let others go first. A transfer gets more time by its size."""
+    """Limit memory, time and priority. A larger transfer gets more time."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.alarm(seconds)
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))

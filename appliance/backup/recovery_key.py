@@ -149,7 +149,7 @@ _WARNING = _(
     "everything the box knows about your guests."
 )
 _RESTORE = "sudo ./venuebox restore {source} --data /srv/venuebox"
-# Sentences, each with the command that it explains, or with "".
+# Sentences of the kit, each with the command that it explains, or with "".
 _STEPS = (
     (
         _("Take a new machine with Linux. Plug in the drive with the backups and copy the program "

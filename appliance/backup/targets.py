@@ -30,9 +30,9 @@ _CONNECT_SECONDS = 30.0
 _SMALL_SECONDS = 60.0  # deadline for short calls, such as `list` and `delete`, and for each block
 SLOWEST = 20_000  # bytes per second; a slower transfer fails
 _BLOCK = 1 << 20
-_LIST_MAX = 4 << 20  # bytes of a target's list of files: the names, and _ENTRY bytes for each
+_LIST_MAX = 4 << 20  # maximum bytes of a target's list of files, with _ENTRY bytes for each name
 _ENTRY = 200
-_PINS = "known_hosts"  # in secrets/
+_PINS = "known_hosts"  # a file in secrets/
 _OWN_KEYS = (
     "{host} refuses the SSH keys of this user. Put the user's public key on the server, or set the "
     "password: sudo VENUEBOX_BACKUP_TARGET_SECRET=… venuebox restore …"
@@ -46,7 +46,7 @@ class TargetError(OperatorError):
 def open_target(
     settings: BackupSettings, root: Path, warn: Callable[[str], None]
 ) -> "AbstractAsyncContextManager[Target]":
-    """Connect to `settings.target`. `root` is the data directory; `warn` is told of a new host key.
+    """Connect to `settings.target`. `root` is the data directory; `warn` reports a new host key.
 
     Raises TargetError if the target fails, while connecting or during the block.
     """
@@ -61,7 +61,7 @@ def open_target(
         refused = f"{host} refuses the key of this box"
         if settings.target_secret:
             refused = f"{host} refuses the password"
-        elif not key_file(root).exists():  # a new machine
+        elif not key_file(root).exists():  # on a new machine, before a restore
             refused = _OWN_KEYS.format(host=host)
         return _explaining(_open_sftp(url, settings, root, warn), host, refused)
     endpoint = dict(parse_qsl(url.query)).get("endpoint", "https://s3.amazonaws.com")
@@ -90,7 +90,7 @@ async def _explaining(
         raise TargetError(f"{host} did not answer in time, or too slowly") from None
     except (asyncssh.Error, BaseError, OSError) as error:
         reason = str(error).split("\n")[0] or type(error).__name__
-        if reason == "Failure":  # OpenSSH's only word for a full disk
+        if reason == "Failure":  # OpenSSH reports a full disk only as a failure
             reason = "the server failed and does not say why. Its disk may be full"
         raise TargetError(f"{host}: {reason}") from None
 
@@ -121,7 +121,7 @@ async def _open_sftp(
     options: dict[str, Any] = {"password": settings.target_secret or None}
     if is_pinned and not expected:
         options["known_hosts"] = str(pins)
-    else:  # docs/operations/backup.md tells how to print the fingerprint of this one
+    else:  # docs/operations/backup.md says how to print the fingerprint of this one
         options["server_host_key_algs"] = "^ssh-ed25519"
     # A new machine does not have this file, so a restore there uses the user's own SSH keys.
     if key.exists():
@@ -291,7 +291,7 @@ Target = _Sftp | _S3
 
 
 def _spend(left: int, name: str) -> int:
-    """Return what is left of _LIST_MAX after a file. Raises TargetError if nothing is left."""
+    """Return the rest of _LIST_MAX after a file. Raises TargetError if nothing is left."""
     left -= len(name) + _ENTRY
     if left < 0:
         raise TargetError("the folder contains too many files for a backup target")

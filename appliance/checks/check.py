@@ -1,6 +1,6 @@
 """The context and results of the checks of `venuebox doctor`, and what the running box observes.
 
-An observation is what a check cannot find out again, such as a relay that does not answer. It is a
+An observation is a fact that a check cannot find out again, such as an unresponsive relay. It is a
 row from when the fault begins until it ends or the box stops.
 """
 
@@ -158,7 +158,7 @@ class Check:
 
     @classmethod
     def ok(cls, finding: str, /, **values: object) -> "Check":
-        """Return the result that all is well."""
+        """Return the result of a check without problems."""
         return cls("ok", Sentence(finding, values))
 
     @classmethod
@@ -260,7 +260,7 @@ class CheckContext:
 
     @contextmanager
     def file(self, environment: EnvironmentName) -> Iterator[Reader]:
-        """Open a read-only snapshot of an environment's database, whatever its schema version.
+        """Open a read-only snapshot of a database with any schema version.
 
         Raises NotExamined if the database is missing, and Unopenable (a NotExamined) if SQLite
         cannot create the database's `-wal` and `-shm` files.
@@ -330,5 +330,5 @@ def observe(tx: Transaction, name: str, detail: str, subject: str = "") -> None:
 
 
 def forget_observations(tx: Transaction) -> None:
-    """Delete what the process saw, except that a database is damaged."""
+    """Delete the observations of the process, except those of a damaged database."""
     tx.execute("DELETE FROM observation WHERE name <> :damaged", {"damaged": DAMAGED})

@@ -51,7 +51,7 @@ _DEADLINE_SECONDS = 6.0
 _FIRST_MS = 60_000  # delay of the first check, because the network may not be up yet
 _EVERY_MS = 10 * 60_000
 _OK = 200
-_BODY_MAX = 1000  # bytes
+_BODY_MAX = 1000  # in bytes
 
 
 def uplink(context: CheckContext) -> Check:

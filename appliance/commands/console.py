@@ -228,7 +228,7 @@ def print_answer(arguments: argparse.Namespace, described: object, text: str) ->
 
 
 def json_text(value: object) -> str:
-    """Return `value` as JSON. If stdout has no signs for some letters, they are escaped."""
+    """Return `value` as JSON. Characters that stdout cannot encode are escaped."""
     text = json.dumps(value, ensure_ascii=False)
     try:
         text.encode(sys.stdout.encoding or "utf-8")

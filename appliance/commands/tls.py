@@ -34,7 +34,7 @@ def _explain(state: acme.State) -> str:
 
 
 def import_pair(arguments: argparse.Namespace, console: cli.Console) -> int:
-    """Import a certificate and its key. A running box uses it at once."""
+    """Import a certificate and its key. A running box uses it immediately."""
     pem, key = cli.read_argument(arguments.cert), cli.read_argument(arguments.key)
     directory = console.box(arguments)
     names = certificates.import_certificate(directory.root / "tls", pem, key, console.clock.now())

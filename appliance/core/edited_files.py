@@ -1,4 +1,4 @@
-"""Read TOML files that people edit by hand, and say what is wrong in them by line.
+"""Read TOML files that people edit by hand, and report errors by line.
 
 Editors add marks and signs that nobody sees: a byte order mark, curly quotation marks, no-break
 spaces, or another encoding.

@@ -27,7 +27,7 @@ _FRENCH = frozenset("àâçèéêëîïôœùû")
 _WORD = re.compile(r"[^\W\d_]+")
 _LETTERS = frozenset(string.ascii_letters)
 _COMMON = frozenset("ابةتدرسعفلمنهويق")  # the most frequent letters of Arabic
-# Signs that stand beside a word, and in Arabic text only
+# Signs that occur next to a word, and signs that occur only in Arabic text
 _SIGNS, _ARABIC_SIGNS = frozenset("«»“”‘—…°№€"), frozenset("،؛؟")
 _HARMLESS = frozenset("’–·\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}")
 
@@ -70,7 +70,7 @@ def _rate(raw: bytes, code_page: str) -> float:
 
 
 def _is_mixed(word: str) -> bool:
-    """Whether capital and small letters are mixed as in no word, for example `CAFê`."""
+    """Whether capital and small letters are mixed unlike in any word, for example `CAFê`."""
     return word not in {word.lower(), word.upper(), word.title()}
 
 

@@ -66,7 +66,7 @@ async def host_exists(host: str) -> bool:
             await loop.getaddrinfo(host, None)
     except socket.gaierror as error:
         return error.errno not in _NOT_FOUND
-    except UnicodeError:  # the name is no host name
+    except UnicodeError:  # the name is not a valid host name
         return False
     except TimeoutError:
         return True
@@ -114,7 +114,7 @@ class Interface:
 
     @property
     def is_house(self) -> bool:
-        """Whether other machines in the house may reach this address.
+        """Whether other machines on the LAN may reach this address.
 
         False for adapters of containers, virtual machines, VPNs and modems, for links with only
         two ends (/30 to /32), and for the addresses of carriers (100.64.0.0/10).
@@ -165,7 +165,7 @@ def _is_broadcast(adapter: str) -> bool:
 
 
 def house_addresses(interfaces: Iterable[Interface]) -> list[str]:
-    """Return the IPv4 addresses at which the house may reach this machine, private ones first."""
+    """Return this machine's IPv4 addresses for others on the LAN, private ones first."""
     found = [each.network.ip for each in interfaces if each.is_house and each.network.version == 4]
     return [str(each) for each in sorted(found, key=lambda each: (not each.is_private, each))]
 

@@ -26,7 +26,7 @@ OPTIONS: dict[str, Any] = {
 }
 # Many small packets, read in one step, would block the event loop.
 _READ_AT_ONCE = 16 * 1024
-_KEY = "ssh_key"  # in secrets/
+_KEY = "ssh_key"  # a file in secrets/
 
 
 def key_file(root: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Compare human text, clean what was typed, and write CSV cells.
+"""Compare names, clean typed text, and write CSV cells.
 
 The list of characters that count as the same is folding.json, which the pages' scripts read too
 (web/frontend/src/shared/text_folding.ts).
@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-_MARKS = frozenset({"Mn", "Mc", "Me", "Cf"})  # Unicode categories of what has no width of its own
+_MARKS = frozenset({"Mn", "Mc", "Me", "Cf"})  # Unicode categories of characters without a width
 
 
 def fold(text: str) -> str:

@@ -162,7 +162,7 @@ def configure(connection: apsw.Connection) -> None:
         "temp_store = MEMORY",
         f"cache_size = {_CACHE}",
         "journal_size_limit = 33554432",
-        "wal_autocheckpoint = 8000",  # 8 MB: the longer, the fewer pages are copied again and again
+        "wal_autocheckpoint = 8000",  # 8 MB; with less, pages are copied more often
     ):
         connection.execute(f"PRAGMA {pragma}")
 

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 BATCH_LIMIT = 64
 QUEUE_LIMIT = 2000
 _FAST_SECONDS = 0.002
-_LATEST_COUNTS = 0.1  # the weight of the latest commit in the average
+_LATEST_COUNTS = 0.1  # the weight of the latest commit in the moving average
 P = ParamSpec("P")
 R = TypeVar("R")
 _UNREADABLE = (apsw.BusyError, apsw.IOError, apsw.CantOpenError)
@@ -83,8 +83,8 @@ class Writer:
         self._shut = False
         self._broken = False
         self._failing = False
-        self.kept: dict[str, Any] = {}  # what has been read of some tables (see Reader.keep)
-        self._version = 0  # of what other processes have committed
+        self.kept: dict[str, Any] = {}  # cached rows of some tables (see Reader.keep)
+        self._version = 0  # SQLite's counter of commits by other processes
         self._commit_seconds = 1.0  # a moving average of the time that a commit takes
         self._idle: asyncio.Event | None = None
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -114,7 +114,7 @@ class Writer:
         return not (self._busy or self._broken)  # a failed disk may leave a transaction open
 
     def forget_stale(self) -> None:
-        """Forget what is kept if another process has committed. Call it in a transaction."""
+        """Clear the cache if another process has committed. Call it in a transaction."""
         version = next(self._connection.execute("PRAGMA data_version"))[0]
         if version != self._version:
             self.kept.clear()
@@ -191,7 +191,7 @@ class Writer:
             if not self._connection.in_transaction:  # SQLite rolled back the whole batch
                 raise
             tx.undo()
-            self.kept.clear()  # it may be what the action has changed
+            self.kept.clear()  # it may contain changes of the failed action
         else:
             tx.release()
             queued.notices = tx.notices
@@ -504,7 +504,7 @@ class Database:
             try:
                 return query(reader, *args, **kwargs)
             finally:
-                if reader.connection.in_transaction:  # an error may have rolled it back
+                if reader.connection.in_transaction:  # or an error rolled it back
                     reader.connection.execute("ROLLBACK")
         except _UNREADABLE as error:
             raise _unreadable(error) from error

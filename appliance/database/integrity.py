@@ -49,7 +49,7 @@ def describe_venue(path: Path) -> tuple[str, str, str]:
     """Return the venue's (name, slug, id) from a database file of any schema version."""
     with _opened(path) as connection:
         row: Any = next(connection.execute("SELECT name, slug, id FROM venue"), None)
-    return row or ("venuebox", "venuebox", "")  # if no venue is set up yet
+    return row or ("venuebox", "venuebox", "")  # there is no venue yet
 
 
 def make_live(path: Path) -> None:

@@ -61,7 +61,7 @@ def migrate(path: Path, *, create: bool = False) -> None:
 
 
 def bring_up_to_date(connection: apsw.Connection, path: Path) -> None:
-    """Run what the database behind `connection` lacks of the schema, in one transaction.
+    """Run the missing migrations on the database of `connection`, in one transaction.
 
     Raises OperatorError if it is newer than this program or not a box database.
     """

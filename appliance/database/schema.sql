@@ -171,7 +171,7 @@ CREATE TABLE change_request (
     reservation_seq INTEGER NOT NULL REFERENCES reservation (seq),
     idempotency_key TEXT NOT NULL,
     request_hash BLOB,               -- SHA-256 of the parsed request; erased with the guest
-    email_id TEXT,                   -- the letter about it, if any
+    email_id TEXT,                   -- the email about it, if any
     PRIMARY KEY (reservation_seq, idempotency_key)
 ) STRICT, WITHOUT ROWID;
 
@@ -507,7 +507,7 @@ CREATE TABLE email (
         OR kind = 'house_request' OR kind = 'house_cancelled' OR kind = 'house_changed'
         OR kind = 'house_payment'),
     recipient TEXT,                  -- erased with the guest's contacts, as are the words
-    words TEXT,                      -- a line from the house
+    words TEXT,                      -- a line from the venue
     language TEXT NOT NULL CHECK (language = 'fr' OR language = 'en' OR language = 'ar'),
     state TEXT NOT NULL
         CHECK (state = 'waiting' OR state = 'sent' OR state = 'failed' OR state = 'kept'),

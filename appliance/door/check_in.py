@@ -45,7 +45,7 @@ from appliance.reservations.rows import (
 from appliance.staff.model import StaffMember
 from appliance.venue.model import find_tonight, get_venue, minute_of, tonight
 
-OLDEST_MS = 48 * 3600 * 1000  # an offline scan's maximum age when the box receives it
+OLDEST_MS = 48 * 3600 * 1000  # the maximum age of an offline scan when the box receives it
 
 
 class Decided(Struct, frozen=True):
@@ -160,7 +160,7 @@ def _judge_exit(
 ) -> Verdict:
     """Return the verdict on people of a party who go out.
 
-    An offline exit is counted in full: the door where they came in may not have synchronised yet.
+    An offline exit is counted in full, because the door of the entry may not have synchronised yet.
     """
     people = scan.arrivals or reservation.inside
     result = "went_out" if 0 < people <= reservation.inside or scan.was_let_in else "not_inside"
@@ -173,7 +173,7 @@ def _judge_exit(
 
 
 def _with_occupancy(tx: Transaction, verdict: Verdict) -> Verdict:
-    """Add how full the house is to the verdict on people who came in, if it is nearly full."""
+    """Add how full the venue is to the verdict on an entry, if it is nearly full."""
     capacity, entered = get_venue(tx).capacity, verdict.admitted + verdict.moved
     if capacity is None or entered <= 0:
         return verdict
@@ -389,7 +389,7 @@ def undo_check_in(tx: Transaction, terminal: Terminal, scan_id: str, reason: str
 def undo_latest(
     tx: Transaction, terminal: Terminal, reservation_id: str, arrived: int | None, reason: str
 ) -> Decided:
-    """Undo a party's latest check-in, whichever terminal it was made on.
+    """Undo a party's latest check-in, made on any terminal.
 
     `arrived` is the number of people who were inside when the user chose to undo. If this number
     has changed, raises ChangedMeanwhile, so that a repeated request does not undo a second
@@ -440,7 +440,7 @@ def revert_scan(
     tx: Transaction, terminal: Terminal, admission: Admission, reason: str | None,
     staff_id: str | None = None,
 ) -> Decided:  # fmt: skip
-    """Take back who came in or went out by a scan, which is not undone yet, and log this."""
+    """Undo the entry or exit of a scan, which is not undone yet, and log this."""
     actor = f"staff:{staff_id}" if staff_id else f"terminal:{terminal.id}"
     people = admission.admitted, admission.moved
     decided = _revert(tx, admission.reservation_id, *people, actor)

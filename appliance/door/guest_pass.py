@@ -101,7 +101,7 @@ def _replace_pairs(typed: str, length: int) -> Iterator[str]:
 
 
 _CODE_FORM = re.compile(r"(?:SVC)?([0-9A-Z]{4})")
-_CODE_MAX = 40  # characters of a code with what stands around it
+_CODE_MAX = 40  # maximum length of an access code with the text around it
 _FRAMED_CODE = re.compile(r"SVC-([0-9A-Z]{4})")
 _SEPARATORS = re.compile(r"[\s._-]+")
 # Some scanners send this before each code. It names the type of the code: `]Q1` for a QR code.
@@ -123,7 +123,7 @@ def parse_access_code(text: str) -> str | None:
 
 
 def find_access_code(text: str) -> str | None:
-    """Return the access code in what a scanner read, which may have other text around it."""
+    """Return the access code in a scanned text, which may have other text around it."""
     match = _FRAMED_CODE.search(_read_code(text))
     return f"SVC-{match[1]}" if match else None
 
@@ -152,7 +152,7 @@ PREFIX = "SVC1"
 VERSIONS = {"live": 0x01, "test": 0x81}
 MOST_GUESTS = 255
 TEXT_LENGTH = 139
-_MOST_PREFIXES = 4  # a scanner sends a code once or twice
+_MOST_PREFIXES = 4  # maximum number; a scanner sends a code once or twice
 # The prefix as each layout of `spellings` types it.
 _TYPED_PREFIX = re.compile("(?:SVC|سرؤ|\u064d{})[1&١]")
 _CONTEXT = b"svc-guest-pass-v1"

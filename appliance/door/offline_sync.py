@@ -198,7 +198,7 @@ def acknowledge_conflict(
     """Mark a conflict as acknowledged. Idempotent. Raises NotFound if it is unknown.
 
     `actor` is `staff:<id>` or `terminal:<id>`. The number of people inside does not change, unless
-    the terminal `corrects` it: then those who came beyond the booked number were counted twice.
+    the terminal `corrects` it: then the people beyond the booked number were counted twice.
     """
     conflict = get_conflict(tx, conflict_id)
     if conflict.acknowledged_at is None:

@@ -36,14 +36,14 @@ from appliance.venue.model import (
     offered_slots,
 )
 
-_LEFT = "left:"  # begins the scan id of an exit by which a table was freed
+_LEFT = "left:"  # prefix of the scan id of an exit recorded when a table was freed
 
 
 def seat_walk_in(
     tx: Transaction, person: StaffMember, table_id: str, slot: str | None, guests: int,
     *, form_id: str, over_capacity: bool = False,
 ) -> Reservation:  # fmt: skip
-    """Book a table for tonight, and check the whole party in. Nobody asks for a name.
+    """Book a table for tonight without a name, and check the whole party in.
 
     `slot` is None for the whole evening. Idempotent for each `form_id`. Raises the errors of
     `enter_by_staff`, and InvalidSlot if the slot begins later than in the venue's `early_minutes`.
@@ -56,7 +56,7 @@ def seat_walk_in(
 
 
 def seat_at_door(table_id: str, tx: Transaction, terminal: Terminal, scan: Scan) -> Decided:
-    """Book a table for the slot that is on, and check the whole party in from a terminal.
+    """Book a table for the current slot, and check the whole party in from a terminal.
 
     Idempotent for each scan id. Raises the errors of `enter_by_staff`, and InvalidSlot if no slot
     is on.
@@ -82,7 +82,7 @@ def _seat(
 
 
 def list_walk_in_tables(reader: Reader, guests: int) -> tuple[Slot | None, list[Table]]:
-    """Return the slot that is on, or None for the whole evening, and its free tables, best first.
+    """Return the current slot, or None for the whole evening, and its free tables, best first.
 
     Raises InvalidSlot if no slot is on.
     """
@@ -106,7 +106,7 @@ def _present(reader: Reader) -> tuple[date, Slot | None]:
 def party_left(
     tx: Transaction, reservation_id: str, *, actor: str, terminal: Terminal | None = None
 ) -> Reservation:
-    """Record that the party has left: count out who is still inside, and free its tables.
+    """Record that the party has left: count out the people still inside, and free its tables.
 
     The door log names `terminal`, by default the portal's. Raises the errors of `leave`.
     """
@@ -117,7 +117,7 @@ def party_left(
         seen = see(get_reservation(tx, reservation_id))
         verdict = Verdict("went_out", seen, moved=-before.inside)
         at = terminal or get_portal_terminal(tx)
-        exit_id = f"{_LEFT}{left.version}-{left.seq}"  # no terminal's scan id has a colon
+        exit_id = f"{_LEFT}{left.version}-{left.seq}"  # the scan ids of terminals contain no colon
         log_scan(tx, at, exit_id, "list", verdict, staff_id=_staff_id(actor))
     return get_reservation(tx, reservation_id)
 

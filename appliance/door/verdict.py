@@ -32,7 +32,7 @@ OVERRIDABLE = frozenset({
     "cancelled", "declined", "revoked",
 })  # fmt: skip
 
-_NEARLY = 0.95  # from this part of the capacity on, the house is nearly full
+_NEARLY = 0.95  # above this part of its capacity, the venue is nearly full
 _NOT_SETTLED = {
     "requested": "not_confirmed", "pending": "payment_due", "partial": "payment_due",
 }  # fmt: skip
@@ -84,7 +84,7 @@ class Verdict(Struct, frozen=True):
     that was overridden, if any. `candidates` are the reservations to choose from if the result is
     `ambiguous`. `moved` is the number of people who came back in, negative if they went out.
     `went_out` is the time (HH:MM) at which they had gone out. `occupancy` is (people inside,
-    capacity) if the house is nearly full.
+    capacity) if the venue is nearly full.
     """
 
     result: str
@@ -134,7 +134,7 @@ def judge(
 ) -> str:  # fmt: skip
     """Return the result for a known reservation, according to docs/decisions/door.md.
 
-    `generation` is that of the `Reading`; None if what was read has none. `arrivals` is
+    `generation` is that of the `Reading`; None if the text has none. `arrivals` is
     the number of people at the door, or None for all who have not arrived yet. `too_early` is True
     if the reservation starts more than the venue's `early_minutes` after the scan.
     """
@@ -158,7 +158,7 @@ def fullness(inside: int, capacity: int | None) -> str | None:
 
 
 def awaited_back(reservation: Reservation) -> int:
-    """Return how many of the party are out and may come back. Nobody, once its table was freed."""
+    """Return how many of the party are out and may come back: 0 after its table was freed."""
     return 0 if reservation.is_gone else min(reservation.people_out, reservation.arrived)
 
 
@@ -220,7 +220,7 @@ def _details(verdict: Verdict, language: Language) -> dict[str, str]:
             "inside": str(seen.inside),
             "when": _when(seen.starts_on or seen.date, seen.slot, language),
         }
-    if language.code == "ar":  # so that Latin names keep their place in a right-to-left sentence
+    if language.code == "ar":  # keeps Latin names in place in a right-to-left sentence
         return {name: isolate(text) or "" for name, text in details.items()}
     return details
 
@@ -239,8 +239,8 @@ def _format_day(day: str, locale: Locale) -> str:
     return format_date(date.fromisoformat(day), "EEEE d MMMM", locale=locale)
 
 
-_NEARLY_FULL = _("House almost full: %(inside)s of %(capacity)s.")
-_FULL = _("House full: %(inside)s of %(capacity)s.")
+_NEARLY_FULL = _("Venue almost full: %(inside)s of %(capacity)s.")
+_FULL = _("Venue full: %(inside)s of %(capacity)s.")
 # The messages about people who belong to no reservation
 _WITHOUT_TABLE = {
     "went_out": _("Out without a code: %(moved)s."),

@@ -72,13 +72,13 @@ EMAIL_KINDS: Mapping[str, set[str]] = {
 }
 
 
-_HOUSE_KINDS: Mapping[str, set[str]] = {
+_VENUE_KINDS: Mapping[str, set[str]] = {
     "house_request": {"requested"},
     "house_cancelled": {"cancelled"},
     "house_changed": {"requested", "pending", "partial", "confirmed"},
     "house_payment": {"pending", "partial"},
 }
-_KINDS = {**EMAIL_KINDS, **_HOUSE_KINDS}
+_KINDS = {**EMAIL_KINDS, **_VENUE_KINDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ class Composer:
 
 
 async def render_email(environment: Environment, email_id: str) -> EmailMessage:
-    """Render an email as the guest receives it, whatever its state in the queue.
+    """Render an email as the guest receives it, in any state of the queue.
 
     Raises NotFound if the id is unknown, and UnusableAddress if the recipient's address cannot
     be used.
@@ -189,8 +189,8 @@ def read_contents(reader: Reader, environment: Environment, email_id: str) -> Co
     links, keyring = environment.links, environment.keyring
     token = keyring.access_token(reservation.id, reservation.link_generation)
     deadline = cancel_deadline(reader, reservation)
-    is_for_house = email.kind in _HOUSE_KINDS
-    may_cancel = reservation.holds and now < deadline and not is_for_house
+    is_for_venue = email.kind in _VENUE_KINDS
+    may_cancel = reservation.holds and now < deadline and not is_for_venue
     undo_url = (
         links.undo(keyring.claim_token(reservation.id, reservation.link_generation))
         if may_cancel
@@ -201,7 +201,7 @@ def read_contents(reader: Reader, environment: Environment, email_id: str) -> Co
         reservation=reservation,
         venue=venue,
         pass_text=pass_text(reader, keyring, environment.name, reservation),
-        access_url=links.portal(reservation.id) if is_for_house else links.access(token),
+        access_url=links.portal(reservation.id) if is_for_venue else links.access(token),
         undo_url=undo_url,
         stop_url=links.no_reminders(token) if email.kind in UNASKED else None,
         zone=find_zone(reader),
@@ -266,8 +266,8 @@ def _template_values(contents: Contents, language: Language) -> dict[str, Any]:
         end = f"{reservation.ends // 60 % 24:02d}:{reservation.ends % 60:02d}"
         evening = gettext("%(day)s, %(start)s to %(end)s", day=with_year, start=start, end=end)
     greeting = gettext("Hello %(name)s,", name=name) if name else gettext("Hello,")
-    is_for_house = contents.email.kind in _HOUSE_KINDS
-    if is_for_house:
+    is_for_venue = contents.email.kind in _VENUE_KINDS
+    if is_for_venue:
         contacts = (reservation.customer_name, reservation.customer_phone)
         greeting = " · ".join(one_line(each) for each in contacts if each)
     currency, amounts = one_line(contents.venue.currency), []
@@ -286,7 +286,7 @@ def _template_values(contents: Contents, language: Language) -> dict[str, Any]:
         "code": code,
         "day": day,
         "greeting": greeting,
-        "is_for_house": is_for_house,
+        "is_for_venue": is_for_venue,
         "evening": evening[:1].upper() + evening[1:],
         "table": one_line(reservation.table_name),
         "party": language.ngettext("%(count)s guest", "%(count)s guests", reservation.guests),

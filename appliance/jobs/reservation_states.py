@@ -163,7 +163,7 @@ def remind_of_payments(tx: Transaction) -> int:
 
 
 def free_unpaid(tx: Transaction) -> int:
-    """Cancel what is not paid by its deadline, if the venue's `payment_frees` is set.
+    """Cancel reservations not paid by their deadline, if the venue's `payment_frees` is set.
 
     Returns the number of cancelled reservations, at most BATCH. Keeps those whose party is inside,
     whose evening has ended, or of which a part is paid.

@@ -56,7 +56,7 @@ def watchdog_seconds(environ: Mapping[str, str]) -> float | None:
 
 
 async def keep_alive(environ: Mapping[str, str]) -> None:
-    """Send keep-alive messages until cancelled. Return at once if the watchdog is not enabled.
+    """Send keep-alive messages until cancelled. Return immediately if the watchdog is not enabled.
 
     If they stop, systemd ends the process with SIGABRT. The stack traces of all threads are then
     written to standard error, which is the journal.

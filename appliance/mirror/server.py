@@ -1,4 +1,4 @@
-"""The mirror's database: connect, make the schema, carry a batch, and name what went wrong."""
+"""The mirror's database: connect, create the schema, copy a batch, and name errors."""
 
 import asyncio
 import ssl
@@ -22,13 +22,13 @@ from appliance.mirror.tables import (
 )
 
 _CONNECT_SECONDS = 10.0
-ANSWER_SECONDS = 30.0  # for a batch, a digest, or the schema
-# What the server itself ends, so that a box which vanished in the middle holds no lock.
+ANSWER_SECONDS = 30.0  # time limit for a batch, a digest, or the schema
+# The server enforces these limits, so that a box that disappears holds no lock.
 _LIMITS = """BEGIN; SET LOCAL statement_timeout = '25s'; SET LOCAL lock_timeout = '10s';
     SET LOCAL idle_in_transaction_session_timeout = '60s'"""
 _TRIES = 5  # several boxes may create the schema at once
 
-# The troubles by the beginning of an SQLSTATE, the longest first.
+# Maps prefixes of SQLSTATE codes to troubles. The longest prefix comes first.
 _BY_SQLSTATE = {
     "25006": "read_only", "28": "refused", "3D": "refused", "42501": "forbidden", "53100": "full",
     "53200": "full", "53": "busy", "22": "schema", "23": "schema", "3F": "schema", "42": "schema",
@@ -39,7 +39,7 @@ _BY_SQLSTATE = {
 class Trouble(Exception):
     """The mirror cannot be reached or filled. `name` is a key of `checks.TROUBLES`.
 
-    `detail` is for the log: never the server's own words, which may quote rows.
+    `detail` is for the log: never the server's message, which may quote rows.
     """
 
     def __init__(self, name: str, detail: str = "") -> None:
@@ -57,7 +57,7 @@ def _option(url: str, name: str) -> str:
 
 
 async def _tls(url: str) -> ssl.SSLContext | bool:
-    """Return the TLS context that `mirror.url` asks for. False: a Unix socket, or plain."""
+    """Return the TLS context that `mirror.url` requires, or False for a connection without TLS."""
     mode = _option(url, "sslmode") or "verify-full"
     is_socket = not urlsplit(url).netloc.rpartition("@")[2]
     is_socket = is_socket and _option(url, "host").startswith(("/", ""))
@@ -74,14 +74,14 @@ async def _tls(url: str) -> ssl.SSLContext | bool:
 
 @asynccontextmanager
 async def connected(url: str) -> AsyncIterator["Session"]:
-    """Connect for the length of the block. Raises Trouble for everything that goes wrong in it."""
+    """Connect for the duration of the block. Raises Trouble for every error in it."""
     import asyncpg  # noqa: PLC0415 - 60 ms that only a box with a mirror spends
 
     connection = None
     try:
         connection = await asyncpg.connect(
             url, ssl=await _tls(url), timeout=_CONNECT_SECONDS, command_timeout=ANSWER_SECONDS,
-            statement_cache_size=0,  # a pooler such as PgBouncer may be between
+            statement_cache_size=0,  # there may be a pooler such as PgBouncer in between
             server_settings={"application_name": "venuebox"},
         )  # fmt: skip
         yield Session(connection)
@@ -94,7 +94,7 @@ async def connected(url: str) -> AsyncIterator["Session"]:
     except ssl.SSLError as error:
         raise Trouble("certificate", error.reason or "") from None
     except ConnectionError as error:
-        is_plain = "SSL" in str(error)  # asyncpg's words for a server without TLS
+        is_plain = "SSL" in str(error)  # asyncpg's message if the server has no TLS
         raise Trouble("certificate" if is_plain else "unreachable") from None
     except (OSError, TimeoutError) as error:
         raise Trouble("unreachable", type(error).__name__) from None
@@ -102,7 +102,7 @@ async def connected(url: str) -> AsyncIterator["Session"]:
         raise Trouble("failed", type(error).__name__) from None
     finally:
         if connection is not None:
-            connection.terminate()  # no polite end, which a line that was cut would never answer
+            connection.terminate()  # does not wait for the server
 
 
 class Session:
@@ -115,8 +115,8 @@ class Session:
     async def _transaction(self) -> AsyncIterator[Callable[..., Awaitable[Any]]]:
         """Yield `execute` in a transaction. It is never rolled back: a failure ends the connection.
 
-        Single questions are asked in one too, because a pooler may answer their two halves from
-        two connections otherwise.
+        Single queries run in a transaction too, because a pooler may send their two halves to
+        different connections otherwise.
         """
         async with asyncio.timeout(ANSWER_SECONDS):
             await self._connection.execute(_LIMITS)
@@ -124,7 +124,7 @@ class Session:
             await self._connection.execute("COMMIT")
 
     async def prepare(self) -> None:
-        """Create what is missing of the schema. Raises Trouble if it is another schema."""
+        """Create the missing parts of the schema. Raises Trouble if it is another schema."""
         for attempt in range(_TRIES):
             missing = await self._missing()
             if not missing:
@@ -155,7 +155,7 @@ class Session:
             asyncpg.DuplicateSchemaError, asyncpg.DeadlockDetectedError,
             asyncpg.InternalServerError,  # "tuple concurrently updated"
         ):  # fmt: skip
-            return  # another box created it at the same time: look again
+            return  # another box created it at the same time, so check again
 
     async def find_state(self, venue_id: str) -> tuple[str, str, Position] | None:
         """Return the shape, token and position of the venue's mirror, or None if it has none."""
@@ -169,7 +169,7 @@ class Session:
         return None if row is None else (row[0], row[1], Position(*row[2:]))
 
     async def begin_copy(self, venue_id: str, shape: str, token: str, position: Position) -> None:
-        """Note that everything is copied anew. Rows stay until the copy comes to them."""
+        """Record that everything is copied again. Rows stay until the copy reaches them."""
         sql = f"""INSERT INTO {SCHEMA}.venue (id, shape, token, carried, copying, copied_to, copied)
             VALUES ($1::uuid, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO UPDATE SET
             shape = $2, token = $3, carried = $4, copying = $5, copied_to = $6, copied = $7"""  # noqa: S608
@@ -178,7 +178,7 @@ class Session:
             await execute(sql, venue_id, shape, token, *values)
 
     async def carry(self, batch: Batch) -> None:
-        """Carry the batch in one transaction. Raises Trouble if the state before is another."""
+        """Write the batch in one transaction. Raises Trouble if the mirror is in another state."""
         names = ", ".join(f'"{c.name}" = ${n}' for n, c in enumerate(VENUE_COLUMNS, 8))
         sql = f"""UPDATE {SCHEMA}.{VENUE.name} SET token = $3, carried = $4, copying = $5,
             copied_to = $6, copied = $7, mirrored_at = now(), {names}

@@ -1,7 +1,7 @@
-"""What is mirrored: the tables, their columns, and the SQL that follows from them.
+"""The mirrored tables, their columns, and the SQL generated from them.
 
 To mirror another column, add it to TABLES. The next start adds it to the database of the mirror
-and copies everything anew.
+and copies everything again.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ _NULL, _BETWEEN = 30, 31  # the characters that stand for null and between colum
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A type in PostgreSQL, as `information_schema` names it, and how values come to it.
+    """A type in PostgreSQL, as `information_schema` names it, and the conversion of values.
 
     `json` is the type of the value in the JSON that the box sends. `cast` converts it. `text`
     writes the stored value as SQLite writes the box's.
@@ -52,7 +52,7 @@ class Column:
 class Table:
     """A table in PostgreSQL, with the primary key `(venue_id, id)`.
 
-    `source` is the table in the box, and `indexed` a column by which owners ask.
+    `source` is the table in the box, and `indexed` a column for the owners' queries.
     """
 
     name: str
@@ -119,7 +119,7 @@ VENUE = Table("venue", "venue", _ID, (
 
 
 def shape(*, contacts: bool) -> str:
-    """Return a text that differs when everything has to be copied anew."""
+    """Return a text that changes when everything has to be copied again."""
     described = repr((TABLES, newest_schema(), contacts))
     return hashlib.sha256(described.encode()).hexdigest()[:16]
 
@@ -128,7 +128,7 @@ def shape(*, contacts: bool) -> str:
 
 
 def triggers() -> dict[str, str]:
-    """Return the SQL of the triggers that note changed rows in `mirror_change`, by name."""
+    """Return the SQL of the triggers that record changed rows in `mirror_change`, by name."""
     made = {}
     watched = [(table.name, table.source, table.key, table.columns) for table in TABLES]
     for name, source, key, columns in (*watched, ("venue", "venue", _ID, VENUE_COLUMNS)):
@@ -170,7 +170,7 @@ def _joined(texts: Iterable[str], char: str) -> str:
 
 
 def create() -> list[str]:
-    """Return the statements that create what is missing of the schema."""
+    """Return the statements that create the missing parts of the schema."""
     made = [f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"]
     for table in (*TABLES, VENUE):
         key = table.key.kind.name

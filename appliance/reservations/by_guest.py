@@ -1,11 +1,11 @@
-"""What guests change themselves: claim, correct, cancel, come with fewer or late."""
+"""Changes that guests make themselves: claim, correct, cancel, fewer guests, late arrival."""
 
 from dataclasses import dataclass
 
 from appliance.core.errors import RateLimited, TooLate, WrongState, field_invalid
 from appliance.database.connection import Transaction
 from appliance.reservations.change import Cancelled, cancel, change_reservation, mark_late
-from appliance.reservations.email_queue import tell_house
+from appliance.reservations.email_queue import notify_venue
 from appliance.reservations.model import (
     LANGUAGES,
     OPEN_STATUSES,
@@ -36,7 +36,7 @@ def cancel_by_guest(tx: Transaction, reservation_id: str) -> Cancelled:
 
 
 def come_with_fewer(tx: Transaction, reservation_id: str, guests: int) -> Reservation:
-    """Lower the number of guests, even below what the table is meant for. The house is told.
+    """Lower the number of guests, even below the table's minimum. The venue is notified.
 
     Raises ValidationError for 0 or more guests than now, TooLate in the same cases as
     `cancel_by_guest`, WrongState if the reservation is closed, and RateLimited after a hundred
@@ -53,13 +53,13 @@ def come_with_fewer(tx: Transaction, reservation_id: str, guests: int) -> Reserv
         tx, reservation_id, {"guests": guests}, actor="guest", over_capacity=True, notify=None
     ).reservation
     if changed.version != reservation.version:
-        tell_house(tx, reservation_id, "house_changed")
+        notify_venue(tx, reservation_id, "house_changed")
         _check_guest_changes(tx, reservation_id)
     return changed
 
 
 def tell_late(tx: Transaction, reservation_id: str, *, late: bool) -> Reservation:
-    """Tell the house that the party comes late or, if `late` is False, on time after all.
+    """Notify the venue that the party comes late or, if `late` is False, on time after all.
 
     Raises TooLate if the party has checked in or its table is not kept any longer, WrongState if
     the reservation is closed, and RateLimited after a hundred changes by guests.

@@ -21,7 +21,7 @@ from appliance.core.errors import (
 )
 from appliance.database.connection import Transaction
 from appliance.outbox import announce
-from appliance.reservations.email_queue import email_guest, tell_house
+from appliance.reservations.email_queue import email_guest, notify_venue
 from appliance.reservations.holds import (
     Place,
     check_place,
@@ -90,7 +90,7 @@ def decline(
 ) -> Reservation:  # fmt: skip
     """Decline a request: free the table, and notify the webhook endpoints.
 
-    If `notify` is True, the guest gets an email, which quotes `words`, a line from the house.
+    If `notify` is True, the guest gets an email, which quotes `words`, a line from the venue.
     Raises WrongState unless the reservation's status is `requested`.
     """
     return _settle_request(
@@ -142,7 +142,7 @@ def cancel(
     """Cancel a reservation that holds its table. Idempotent. `checkedInAt` does not change.
 
     If `notify` is True, the guest gets an email, unless a rule in `email_guest` prevents it. It
-    quotes `words`, a line from the house. Raises NotFound if the id is unknown, and WrongState if
+    quotes `words`, a line from the venue. Raises NotFound if the id is unknown, and WrongState if
     the reservation is declined.
     """
     reservation = get_reservation(tx, reservation_id)
@@ -160,7 +160,7 @@ def cancel(
             tx, reservation_id, "cancelled", by_guest=actor == "guest", words=words
         )  # fmt: skip
     if by != "venue":
-        tell_house(tx, reservation_id, "house_cancelled")
+        notify_venue(tx, reservation_id, "house_cancelled")
     return Cancelled(get_reservation(tx, reservation_id), already=False)
 
 
@@ -236,7 +236,7 @@ def change_reservation(
     tx: Transaction, reservation_id: str, wanted: Mapping[str, Any],
     *, actor: str, by_staff: bool = True, over_capacity: bool = False, notify: bool | None = False,
 ) -> Changed:  # fmt: skip
-    """Change what is booked and for whom. Code, links and pass stay valid.
+    """Change a reservation's place, guests and customer. Code, links and pass stay valid.
 
     `wanted` has new values for any of `date` (a date), `slot` (None for the whole evening),
     `table_ids` (all tables, the first one first), `guests`, `customer_name`, `customer_email`,
@@ -304,7 +304,7 @@ def _move(
         "table_ids": json.dumps(tables) if len(tables) > 1 else None,
     }  # fmt: skip
     if (day, place.slot) != (reservation.date, reservation.slot):
-        columns["late_at"] = None  # it was said of the old time
+        columns["late_at"] = None  # the guest announced the delay for the old time
         before, after = (
             f"{one.date} {one.slot or ''}".strip() for one in (reservation, place)
         )  # fmt: skip
@@ -366,7 +366,7 @@ _PASS_KINDS = {"confirmed": "confirmation", "requested": "requested"}
 def send_pass(tx: Transaction, reservation_id: str, email: str, *, actor: str) -> Reservation:
     """Email the guest their pass, to `email`, which becomes the reservation's address.
 
-    Until the reservation is confirmed, the email says what is missing. Raises the errors of
+    Until the reservation is confirmed, the email gives the balance due. Raises the errors of
     `change_reservation`.
     """
     wanted = {"customer_email": email}

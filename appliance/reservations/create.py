@@ -18,7 +18,7 @@ from appliance.core.errors import (
 from appliance.core.tokens import EnvironmentName
 from appliance.database.connection import Reader, Transaction
 from appliance.outbox import announce
-from appliance.reservations.email_queue import email_guest, fails_in_test, tell_house
+from appliance.reservations.email_queue import email_guest, fails_in_test, notify_venue
 from appliance.reservations.holds import check_place, take_hold
 from appliance.reservations.model import Issued, Reservation, find_deadline
 from appliance.reservations.request import Booking
@@ -181,7 +181,7 @@ def _replay(
 
 _GUEST_LINEAGE = "guest"  # used for all booking forms; each form has its own idempotency key
 _EMAIL_KINDS = {"confirmed": "confirmation", "requested": "requested", "pending": "payment_due"}
-_HOUSE_KINDS = {"requested": "house_request", "pending": "house_payment"}
+_VENUE_KINDS = {"requested": "house_request", "pending": "house_payment"}
 
 
 def enter_for_guest(
@@ -213,8 +213,8 @@ def enter_for_guest(
     )  # fmt: skip
     if notify:
         email_guest(tx, issued.reservation_id, _EMAIL_KINDS[status], by_guest=True)
-    if status in _HOUSE_KINDS:
-        tell_house(tx, issued.reservation_id, _HOUSE_KINDS[status])
+    if status in _VENUE_KINDS:
+        notify_venue(tx, issued.reservation_id, _VENUE_KINDS[status])
     return get_reservation(tx, issued.reservation_id)
 
 

@@ -20,8 +20,8 @@ WITH_PASS = ("confirmation", "accepted", "changed", "reminder")
 # Kinds that have a calendar file attached. In `cancelled`, the file marks the event as cancelled.
 WITH_CALENDAR = (*WITH_PASS, "cancelled")
 UNASKED = ("reminder",)  # kinds that guests can unsubscribe from
-# Kinds that go to the house instead of the guest, and the venue's rule that switches each on.
-HOUSE_KINDS = {
+# Kinds that go to the venue instead of the guest, and the venue's rule that switches each on.
+VENUE_KINDS = {
     "house_request": "hears_requests",
     "house_cancelled": "hears_cancellations",
     "house_changed": "hears_cancellations",
@@ -257,7 +257,7 @@ def email_guest(
     - `by_guest` is True and six emails to the address were queued in the last 24 hours. A guest can
       enter another person's address, so this limit protects that person.
 
-    `words` is a line from the house, which the email quotes. Within a transaction, each kind is
+    `words` is a line from the venue, which the email quotes. Within a transaction, each kind is
     queued only once per reservation.
     """
     reservation = get_reservation(tx, reservation_id)
@@ -280,17 +280,17 @@ def fails_in_test(address: str) -> bool:
     return address.rpartition("@")[2].lower() == "test.invalid"
 
 
-def tell_house(tx: Transaction, reservation_id: str, kind: str) -> None:
-    """Queue an email of one of HOUSE_KINDS to the house, if the venue's rules ask for it."""
+def notify_venue(tx: Transaction, reservation_id: str, kind: str) -> None:
+    """Queue an email of one of VENUE_KINDS to the venue, if the venue's rules require it."""
     venue, is_test = get_venue(tx), _is_test_outbox(tx)
-    if venue.house_email is None or not getattr(venue, HOUSE_KINDS[kind]):
+    if venue.house_email is None or not getattr(venue, VENUE_KINDS[kind]):
         return
-    language = None if is_test else find_house_language(tx)
+    language = None if is_test else find_venue_language(tx)
     queue_email(tx, reservation_id, kind, venue.house_email, language, keep=is_test)
 
 
-def find_house_language(reader: Reader) -> str | None:
-    """Return the language of the first owner, in which the house is written to."""
+def find_venue_language(reader: Reader) -> str | None:
+    """Return the language of emails to the venue, which is that of the first owner."""
     sql = "SELECT language FROM staff WHERE role = 'owner' ORDER BY created_at LIMIT 1"
     return reader.one(str, sql, {})
 

@@ -1,4 +1,4 @@
-"""The figures of an evening: who came, when, from where, and what was paid.
+"""The figures of an evening: arrivals by time, sources of reservations, and payments.
 
 They are counted from the reservations and the door log, which stay when the guests' data is
 erased.
@@ -85,11 +85,11 @@ _Arrivals = dict[str, list[int]]
 
 
 def _read_arrivals(reader: Reader, day: date) -> _Arrivals:
-    """Return when each person of a reservation came in, without those that were taken back."""
+    """Return when each person of a reservation came in, without undone arrivals."""
     arrivals: _Arrivals = {}
     for reservation_id, at, people in reader.rows(_ARRIVALS, {"date": day.isoformat()}):
         admitted = arrivals.setdefault(reservation_id, [])
-        # One entry for each person, so that the last who came in are the first to be taken back.
+        # One entry for each person, so that an undo removes the latest arrivals.
         if people < 0:
             del admitted[max(0, len(admitted) + people) :]
         else:

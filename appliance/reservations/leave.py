@@ -42,7 +42,7 @@ def leave(tx: Transaction, reservation_id: str, *, actor: str) -> Reservation:
 def mark_no_show(tx: Transaction, reservation_id: str, *, actor: str) -> Reservation:
     """Record that nobody came: cancel the reservation, and free its tables, without an email.
 
-    The webhook endpoints hear of it as of any cancellation. Raises NotFound if the id is unknown,
+    The webhook endpoints are notified as of any cancellation. Raises NotFound if the id is unknown,
     and WrongState unless the reservation is confirmed, pending or partial, has started, and nobody
     of the party has come in.
     """
@@ -62,7 +62,7 @@ def mark_no_show(tx: Transaction, reservation_id: str, *, actor: str) -> Reserva
 def take_back(tx: Transaction, reservation_id: str, *, actor: str) -> Reservation:
     """Undo `leave` or `mark_no_show`: the party has its status and its tables again.
 
-    If a no-show becomes confirmed again, the webhook endpoints hear that it is confirmed. Raises
+    If a no-show becomes confirmed again, the webhook endpoints are notified of this. Raises
     NotFound if the id is unknown, WrongState if there is nothing to undo or the evening is over,
     and TableTaken if somebody else holds a table by now.
     """

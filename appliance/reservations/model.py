@@ -147,7 +147,7 @@ class Reservation(Struct, frozen=True):
             return self.customer_name
         given, words = self.customer_given_name, self._name_words()
         if self.names_at_door == "initial" and given and len(words) > len(given.split()):
-            family = words[-1].removeprefix("ال") or words[-1]  # the article says nothing
+            family = words[-1].removeprefix("ال") or words[-1]  # ignore the Arabic article
             return f"{given} {family[0].upper()}."
         return given
 
@@ -309,7 +309,7 @@ def cancel_deadline(reader: Reader, reservation: Reservation) -> int:
 
 
 def late_deadline(reader: Reader, reservation: Reservation) -> int:
-    """Return until when a guest can tell that the party comes late, in ms since 1970.
+    """Return until when a guest can announce a late arrival, in ms since 1970.
 
     This is as long as the venue's rule `lateArrivalMinutes` keeps the table or, without such a
     rule, until the evening ends.

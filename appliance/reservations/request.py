@@ -33,7 +33,7 @@ from appliance.venue.model import is_slot, parse_date
 NOTES_MAX = 500
 REFERENCE_MAX = 120
 NAME_MAX = 200
-GROUP_MAX = 20  # tables of a group beside the first
+GROUP_MAX = 20  # maximum number of a group's tables besides the first
 CHANGE_MEMBERS = (
     "date", "slot", "tableId", "additionalTableIds", "guests", "customer", "notes", "externalRef",
     "notifyCustomer", "idempotencyKey", "ifUpdatedAt",

@@ -14,7 +14,7 @@ from appliance.reservations.holds import hold_tables
 from appliance.reservations.model import FREEING_STATUSES, Issued, Reservation
 from appliance.venue.model import evening_end, find_zone, get_venue
 
-_CODE_TRIES = 64  # for an access code that no reservation has
+_CODE_TRIES = 64  # attempts to draw an unused access code
 
 
 def _of_tables(single: str, group: str) -> str:
@@ -151,7 +151,7 @@ _OF_RESERVATION = "reservation_seq = (SELECT seq FROM reservation WHERE id = :id
 
 
 def set_email_outcome(tx: Transaction, reservation_id: str, outcome: str) -> None:
-    """Store what the request is told of its email, unless this is known already."""
+    """Store the email outcome that the partner gets, unless it is already stored."""
     sql = f"""UPDATE booking_request SET email_outcome = :outcome
               WHERE {_OF_RESERVATION} AND email_outcome IS NULL"""  # noqa: S608
     tx.execute(sql, {"outcome": outcome, "id": reservation_id})

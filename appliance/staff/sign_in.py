@@ -185,7 +185,7 @@ class OpenedSession:
 
 
 def begin_sign_in(tx: Transaction, name: str, device_secret: str | None) -> Try:
-    """Start a sign-in attempt and count it as failed at once, so that concurrent guesses all count.
+    """Start a sign-in attempt and count it as failed first, so that concurrent guesses all count.
 
     `open_session` clears the counter. Each browser in which the account has signed in before has
     its own counter, so wrong guesses in other browsers do not delay sign-ins there. Raises

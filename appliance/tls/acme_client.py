@@ -90,7 +90,7 @@ def obtain(order: Order) -> tuple[bytes, bytes, str]:
     except errors.TimeoutError:
         raise AcmeError("no_answer", "the order was not completed in time") from None
     except OSError as error:
-        if error.errno is None:  # of a request: the library's HTTP client sets none
+        if error.errno is None:  # an error of the library's HTTP client, which sets no errno
             raise AcmeError("no_answer", _cause(error)) from None
         raise AcmeError("refused", str(error)) from None
     except (errors.Error, JoseError, ValueError, LookupError, TypeError, AttributeError) as error:
@@ -112,7 +112,7 @@ def _load_account_key(path: Path) -> JWKEC:
 
 def _sign_in(settings: AcmeSettings, key: JWKEC) -> client.ClientV2:
     """Register an account for `key`, or find the account that already has this key."""
-    trusted: Any = settings.ca_file or True  # True: the usual authorities
+    trusted: Any = settings.ca_file or True  # True means the system's authorities
     net = client.ClientNetwork(
         key, alg=ES256, verify_ssl=trusted, user_agent="venuebox", timeout=_REQUEST_SECONDS
     )

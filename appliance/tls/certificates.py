@@ -130,7 +130,7 @@ def _make_certificate(name: str, key_authorization: str) -> bytes:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ACME challenge")])
     now = datetime.now(UTC)
-    digest = b"\x04\x20" + sha256(key_authorization.encode()).digest()  # as a DER OCTET STRING
+    digest = b"\x04\x20" + sha256(key_authorization.encode()).digest()  # a DER OCTET STRING
     proof = x509.UnrecognizedExtension(x509.ObjectIdentifier("1.3.6.1.5.5.7.1.31"), digest)
     certificate = (
         x509.CertificateBuilder()

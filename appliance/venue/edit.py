@@ -95,7 +95,7 @@ def close_days(
     """
     tonight = find_tonight(tx)
     if last < max(first, tonight) or (last - tonight).days > BOOKING_HORIZON_DAYS:
-        raise InvalidDateRange(field="last")
+        raise InvalidDateRange(field="first" if first == last else "last")
     closing = Closing(tx.new_id(), first.isoformat(), last.isoformat(), reason)
     present = list_closings(tx)
     if any(one.first <= closing.last and closing.first <= one.last for one in present):

@@ -86,7 +86,7 @@ class Venue:
     - `reminder_hours`: guests are reminded by email so many hours before their slot; 0 is never.
     - `early_minutes`: guests are admitted from so many minutes before their slot.
     - `payment_hours`: guests pay in advance within so many hours; 0 is no deadline.
-    - `payment_frees`: what is not paid by the deadline is cancelled.
+    - `payment_frees`: reservations not paid by the deadline are cancelled.
     - `contact_days`: guests' names, contacts and notes are erased so many days after the evening.
     - `capacity`: how many people may be inside; None is no limit.
     """

@@ -78,7 +78,7 @@ def _rows(text: str) -> Iterator[tuple[int, str, list[str]]]:
 
 
 def _split_cells(row: str, separator: str | None) -> list[str]:
-    if row.count('"') % 2:  # a quotation mark that is not CSV's
+    if row.count('"') % 2:  # a quotation mark that does not quote a cell
         row = row.replace('"', "")
     unquoted = re.sub('"[^"]*"', "", row)
     separator = separator or next((sign for sign in ";\t" if sign in unquoted), ",")

@@ -352,7 +352,7 @@ class _Connection(asyncio.Protocol):
         self.heard = True
         if self.answer is not None:
             self.answer.feed(data)
-        else:  # it would be taken for the answer to the next request
+        else:  # it would be read as the response to the next request
             self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -374,7 +374,7 @@ class _Answer:
         self.status = 0
         self.date = b""
         self.is_whole = False
-        self._unread = b""  # what has arrived before a whole status line
+        self._unread = b""  # bytes received before the status line is complete
         self._parser: HttpResponseParser | None = None
         self._room = _HEAD_MAX
         self._excerpt = b""
@@ -383,7 +383,7 @@ class _Answer:
     def feed(self, data: bytes) -> None:
         """Read more of the answer."""
         if self.end.done():
-            self.is_whole = False  # there must be one answer to one request
+            self.is_whole = False  # there must be exactly one response to a request
             return
         if self._parser is None:
             self._unread += data
@@ -405,7 +405,7 @@ class _Answer:
         _settle(self.end)
 
     def describe(self) -> str | None:
-        """Return the start of the body for display, and what is wrong with the answer."""
+        """Return the start of the body for display, and the fault of the response."""
         note = f"answered {self.status}, but with: {self._fault}" if self._fault else ""
         return "\n".join(filter(None, (_printable(self._excerpt), note))) or None
 

@@ -3,7 +3,7 @@
 The dispatcher does not poll. It looks for work after a commit that queued deliveries, when an
 attempt ends, and when its only alarm, set for the earliest retry, goes off. A delivery in flight is
 still stored as pending, so after a crash it is sent again with the same id. No clock holds a
-delivery back: whatever time the machine has is signed.
+delivery back: the signature contains the machine's time.
 """
 
 import asyncio

@@ -28,7 +28,7 @@ class EndpointQueue:
     """The queue of one endpoint.
 
     Up to 6 deliveries are in flight, or 1 while the endpoint is failing. Two deliveries for the
-    same reservation are never in flight at once, and their first attempts keep their order. Half of
+    same reservation are never sent together, and their first attempts keep their order. Half of
     the attempts are for events of the last 10 s, so that these do not wait behind a backlog. The
     other half are for replays, then for retries that are due, then for the oldest first attempts.
     """
@@ -42,7 +42,7 @@ class EndpointQueue:
         self.offline = False
         self.paused_until: float | None = None  # by the monotonic clock, in seconds
         self._next_retry: int | None = 0  # in ms since 1970
-        self._has_changed = True  # there may be deliveries to send that were not there before
+        self._has_changed = True  # there may be new deliveries to send
         self._odd_is_fresh = False
         self._some_wait = False  # deliveries were skipped for others of their reservation
         self._under_way: dict[int, str | None] = {}  # maps delivery seq to reservation id
@@ -98,7 +98,7 @@ class EndpointQueue:
             self._next_retry = due_at
 
     def pause(self, until: float) -> None:
-        """Send nothing until the monotonic clock shows `until` (s), then whatever is due."""
+        """Send nothing until the monotonic clock shows `until` (s), then due deliveries."""
         self.paused_until = until
         self.expect(retries=True)
 

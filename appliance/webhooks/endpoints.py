@@ -265,7 +265,7 @@ def roll_secret(
     """Issue and return a new secret. The previous secret stays in use alongside it for 24 hours.
 
     At most two secrets are in use at a time. If the secret is rolled again within 24 hours, the
-    oldest secret is revoked at once. Raises NotFound if the endpoint is unknown.
+    oldest secret is revoked immediately. Raises NotFound if the endpoint is unknown.
     """
     endpoint = get_endpoint(tx, endpoint_id)
     secret = tx.tokens.new_webhook_secret()

@@ -48,7 +48,7 @@ def describe_reservations(
 ) -> list[dict[str, Any]]:
     """Return `data.reservation` for a receiver with keys of `lineage` (interface, section 2.9).
 
-    If `own_refs` is True, `externalRef` is told only of the reservations of that lineage.
+    If `own_refs` is True, `externalRef` is sent only for reservations of that lineage.
     """
     its = {each.id: each for each in reservations if lineage and each.lineage == lineage}
     emails = find_email_outcomes(reader, its.values()) if its else {}

@@ -26,7 +26,7 @@ _SEND_SECONDS = 30.0  # a listener that reads nothing for this long is disconnec
 
 
 class Channel(ABC):
-    """What one listener of a stream wants, and how it is told.
+    """The events that one listener of a stream wants, and how they are sent.
 
     `after` is the last position that the listener knows, or None.
     """
@@ -81,14 +81,14 @@ class FeedStream(web.StreamResponse):
         return f"event: {kind}\nid: {position}\ndata: {encode(data)}\n\n"
 
     def heartbeat(self, _name: str, position: str) -> str:
-        """Return what is sent while nothing happens.
+        """Return the message sent while nothing happens.
 
         `position` is the one after the changes that were not sent to this channel.
         """
         return f": still here\nid: {position}\n\n"
 
     def farewell(self, _name: str) -> str:
-        """Return what is sent last when a channel ends, because the others may go on."""
+        """Return the last message of a channel. Other channels of the stream may continue."""
         return ""
 
     async def _follow(self, name: str) -> None:
@@ -151,7 +151,7 @@ async def events(request: web.Request) -> web.StreamResponse:
 
 
 class DoorChannel(Channel):
-    """What a terminal may hear: tonight's list, and conflicts."""
+    """The events that a terminal receives: tonight's list, and conflicts."""
 
     def __init__(self, environment: Environment, terminal: Terminal, after: str | None) -> None:
         super().__init__(environment, terminal.id, after)

@@ -14,7 +14,7 @@ READY_SECONDS = 60.0
 
 
 def without_findings(said: str) -> str:
-    """Leave out what the checks find: a box of a test has no mail server and no public address."""
+    """Remove the findings of checks: the box of a test has no mail server and no public address."""
     return re.sub(r"^\S+ web\.monitoring: checks: \w+ is \w+\n", "", said, flags=re.MULTILINE)
 
 
@@ -24,9 +24,9 @@ class Serving:
     def __init__(
         self, *argv: str, environ: dict[str, str] | None = None, files: int | None = None
     ) -> None:
-        """Start the process; then call `wait_until_ready` or `status`.
+        """Start the process. Then call `wait_until_ready` or `status`.
 
-        `files` is its limit of open files, by default that of this process.
+        `files` limits the number of open files; the default is the limit of this process.
         """
         self.lines: list[str] = []
         self.address = ""
@@ -67,7 +67,7 @@ class Serving:
 
     @property
     def port(self) -> int:
-        """Return the port of plain http."""
+        """Return the port for plain http."""
         return int(self.address.rpartition(":")[2])
 
     def wait_until_ready(self) -> None:
@@ -86,7 +86,7 @@ class Serving:
         return time.monotonic() - asked
 
     def complaint(self) -> str:
-        """Return its standard error after the exit, as `without_findings`."""
+        """Wait for the exit and return standard error, filtered by `without_findings`."""
         assert self.process.stderr is not None
         return without_findings(self.process.stderr.read())
 

@@ -43,7 +43,7 @@ def serving(tmp_path_factory):
 
 
 def send(port, raw):
-    """Read until the connection ends; return (status line, headers, body)."""
+    """Send a request and read until the connection ends. Return (status line, headers, body)."""
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(raw)
         answer = b"".join(iter(lambda: connection.recv(65536), b""))
@@ -64,7 +64,7 @@ def test_a_request_that_is_not_http_gets_the_documented_error_body(serving, raw)
 
 
 def cookies(size):
-    """Cookie headers of other sites of the same domain, that many bytes in all."""
+    """Return Cookie headers of other sites of the same domain with this total length in bytes."""
     return b"".join(b"Cookie: c%02d=" % n + b"x" * 4000 + b"\r\n" for n in range(size // 4013))
 
 
@@ -76,7 +76,7 @@ def page_head(path):
 @pytest.mark.process
 @pytest.mark.parametrize("path", [b"/", b"/door", b"/portal/sign-in", b"/me"])
 @pytest.mark.parametrize("header", [b"Cookie: a=" + b"x" * 65_000 + b"\r\n", cookies(64_000)])
-def test_the_cookies_of_a_whole_domain_are_accepted(serving, path, header):
+def test_cookies_of_other_sites_of_the_same_domain_are_accepted(serving, path, header):
     status, _, body = send(serving.port, page_head(path) + b"\r\n" + header + b"\r\n")
 
     assert status.split()[1] in {"200", "303"}
@@ -94,7 +94,7 @@ def test_headers_over_64_kb_get_status_431_and_browsers_get_a_page(serving, head
     assert b"<html" in late[2]
     assert "431" in as_page[0]
     assert b'<section lang="ar" dir="rtl">' in as_page[2]
-    assert b"/static/" not in as_page[2]  # it would be refused too
+    assert b"/static/" not in as_page[2]  # a larger one would be refused too
     assert "431" in as_json[0]
     assert json.loads(as_json[2])["code"] == "VALIDATION_ERROR"
 
@@ -139,7 +139,7 @@ def test_an_incomplete_body_and_invalid_chunks_log_no_error(tmp_path):
 
 @contextlib.asynccontextmanager
 async def a_server(connection, answer):
-    """Serve each connection by `connection(inner)`, whose handler is `answer`; the address."""
+    """Serve connections with `connection(inner)`, whose handler is `answer`. Yield the address."""
     inner = web.Server(answer)
     loop = asyncio.get_running_loop()
     async with await loop.create_server(lambda: connection(inner), "127.0.0.1", 0) as server:
@@ -176,7 +176,7 @@ async def test_an_idle_new_connection_is_closed_and_an_active_one_is_kept(monkey
 
 
 class Held(ConnectionLimit):
-    """A limit with events: a connection was opened, a connection was closed."""
+    """A connection limit with events for opened and closed connections."""
 
     def __init__(self):
         super().__init__(9)
@@ -227,7 +227,7 @@ class Peer(asyncio.Transport):
 
 
 def enter(limit, *addresses):
-    """Open a connection from each address; return the connections and which were accepted."""
+    """Open a connection from each address. Return the connections, and which were accepted."""
     peers = [Peer(address) for address in addresses]
     entered = [limit.enter(peer) for peer in peers]
     assert [peer for peer, let_in in zip(peers, entered, strict=True) if let_in] == [

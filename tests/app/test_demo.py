@@ -1,4 +1,4 @@
-"""The demo, used only by the commands that it prints."""
+"""The demo, used only through the commands that it prints."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def demo():
 
 
 def fetch(url, data=None, **headers):
-    """Return status and body; send a POST if there is `data`."""
+    """Return status and body. With `data`, send a POST."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     request = urllib.request.Request(url, data, named)  # noqa: S310 - an address the demo printed
     try:
@@ -81,7 +81,7 @@ def wait_for_event(demo, kind, name):
 
 @pytest.fixture
 def path_with_curl(tmp_path):
-    """PATH, with a replacement for curl if the machine has none."""
+    """Return PATH, with a replacement for curl if the machine has none."""
     if shutil.which("curl") is None:
         stand_in = tmp_path / "curl"
         python = shlex.join([sys.executable, "-c", CURL])
@@ -91,7 +91,7 @@ def path_with_curl(tmp_path):
 
 
 def follow(demo, path):
-    """Paste the printed steps into a shell, one after the other."""
+    """Run the printed steps in a shell, one after another."""
     commands = [line for line in demo.lines if line.startswith(("BOOKING=", "LINK=", "curl"))]
     return subprocess.run(
         [shutil.which("bash"), "-uc", "\n".join(commands)],
@@ -154,7 +154,7 @@ def test_a_kept_demo_has_the_same_keys_endpoints_and_reservations_on_another_por
                 fetch(f"{serving.address}/test/v1/{path}", Authorization=f"Bearer {key}")[1]
                 for path in ("venue", "reservations", "webhooks")
             ]
-            # The guests' links follow the address.
+            # The links for guests contain the current address.
             pages = [
                 json.loads(re.sub(r":\d+/test/(access|claim-guest)/", "", text)) for text in pages
             ]

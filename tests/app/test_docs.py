@@ -95,7 +95,7 @@ async def test_the_prefilled_booking_succeeds_today_and_tomorrow(running, prefix
 
 async def test_the_prefilled_booking_uses_an_open_evening(running):
     def close(tx):
-        tx.execute("UPDATE slot SET days_of_week = '[0]'")  # Sundays
+        tx.execute("UPDATE slot SET days_of_week = '[0]'")  # only Sundays are open
         tx.insert(
             "closing_day",
             {"id": tx.new_id(), "first_day": "2026-11-28", "last_day": "2026-11-29", "reason": ""},

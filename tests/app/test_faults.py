@@ -1,4 +1,4 @@
-"""Faults of the box itself: an accident, a full disk; and what it stores of secrets."""
+"""Failures of the box itself, such as an exception or a full disk, and the secrets it stores."""
 
 import json
 

@@ -49,7 +49,7 @@ def forms(text) -> list[str]:
 
 
 def said_in(code: str) -> set[str]:
-    """Return the msgids of a catalogue; every translation has the same placeholders."""
+    """Return the msgids of a catalogue after checking the placeholders of every translation."""
     found = set()
     for message in messages_of(code):
         known = set(BLANK.findall(" ".join(forms(message.id))))

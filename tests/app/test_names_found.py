@@ -1,4 +1,4 @@
-"""A guest is found as people type the name: in the portal's list, at the door, and by a scan."""
+"""A guest is found by the usual typed forms of the name: in the portal, at the door, by a scan."""
 
 from html import escape
 from itertools import product

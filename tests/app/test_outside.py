@@ -1,4 +1,4 @@
-"""The public address is checked by way of the internet: name, certificate, proxy, box."""
+"""The box checks its public address from outside: name, certificate, proxy and box."""
 
 from contextlib import asynccontextmanager
 
@@ -36,7 +36,7 @@ async def running(tmp_path, clock):
 
 
 class Proxy:
-    """A reverse proxy with TLS in front of the box, which can be set wrong."""
+    """A reverse proxy with TLS in front of the box, which a test can misconfigure."""
 
     def __init__(self, running):
         self.running, self.url = running, ""
@@ -122,13 +122,13 @@ async def test_an_unknown_name_is_a_failure_and_a_timeout_a_warning_about_the_ro
 
 
 @pytest.mark.parametrize("nonce", ["", "0" * 31, "0" * 33, "A" * 32, "0" * 30 + "%0a"])
-async def test_only_a_nonce_is_proved(running, nonce):
+async def test_only_a_well_formed_nonce_gets_a_proof(running, nonce):
     async with running.client.get(f"{PROOF_PATH}/{nonce}") as response:
         assert response.status == 404
 
 
 class WatchAt(OutsideWatch):
-    """Checks an address of this machine, which is not on the internet."""
+    """A watch that also checks addresses of this machine, which are not public."""
 
     url = ""
 

@@ -51,7 +51,7 @@ async def test_staff_routes_need_a_session(running, environment):
 async def test_each_role_can_call_exactly_its_own_routes(running, role):
     person = await a_person(running, role)
     for route in PORTAL_ROUTES:
-        if route.path in {"/portal/sign-out", "/portal/account/password"}:  # they end the session
+        if route.path in {"/portal/sign-out", "/portal/account/password"}:  # these end the session
             continue
         may = ROLES.index(role) <= ROLES.index(route.role)
         environments = ("",) if route.live_only else ("", "/test")
@@ -99,7 +99,7 @@ SENT_BY_PROGRAMS = re.compile(r"(/test)?/no-reminders/.*|/test/echo/.*")
 
 
 def changing(running: Running, *kinds: str) -> list[tuple[str, str]]:
-    """Return the changing routes declared for one of `kinds`."""
+    """Return the routes that change something and are declared for one of `kinds`."""
     return [
         (method, a_path(path))
         for (method, path), principal in running.app[PRINCIPALS].items()

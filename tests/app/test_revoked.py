@@ -93,7 +93,7 @@ async def test_an_owner_demoted_during_the_request_cannot_invite(running, withhe
 
 
 def revoke_beside(running, key_id, instant):
-    """Run `venuebox key revoke` with the machine's clock at this time."""
+    """Run `venuebox key revoke` while the machine's clock shows this time."""
     database, box = running.live.database, running.box
     with session(database.path, StoppedClock(instant), box.tokens, box.zones) as tx:
         assert revoke_key(tx, key_id)

@@ -178,7 +178,7 @@ def test_a_port_in_use_is_reported_in_one_sentence(data):
 def test_missing_or_exposed_files_stop_the_start_with_a_remedy(
     data, capsys, monkeypatch, spoil, said
 ):
-    monkeypatch.setattr(tempfile, "tempdir", None)  # a box's own, which would stay for other tests
+    monkeypatch.setattr(tempfile, "tempdir", None)  # `serve` changes it for the whole process
     spoil(data)
     status = main(["serve", "--data", str(data), "--host", "127.0.0.1", "--port", "0"], {})
     complaint = capsys.readouterr().err

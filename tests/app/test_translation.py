@@ -1,4 +1,4 @@
-"""A browser that translates a page leaves the names of guests and tables and the codes alone."""
+"""Browsers that translate a page do not change names of guests and tables, or codes."""
 
 from html.parser import HTMLParser
 

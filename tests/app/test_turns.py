@@ -1,4 +1,4 @@
-"""One client that asks for many pages at once does not hold up the door."""
+"""A client that requests many pages at once does not delay scans."""
 
 import asyncio
 
@@ -31,7 +31,7 @@ async def test_a_terminal_is_answered_before_the_waiting_pages_of_the_same_clien
             done.append(response.status)
             begun.set()
 
-    # The terminal has its connection already, and what it asks needs no thread.
+    # The terminal is already connected, and its request needs no thread.
     url = running.client.make_url("/terminal/v1/events")
     headers = {"Authorization": f"Bearer {token}"}
     async with ClientSession(headers=headers) as terminal:

@@ -1,4 +1,4 @@
-"""A box that starts with a wrong clock and without a time server: what it erases and sends."""
+"""What a box erases and sends if it starts with a wrong clock and without a time server."""
 
 import asyncio
 from datetime import date, timedelta
@@ -28,7 +28,7 @@ def settings():
 
 @pytest.fixture
 async def evening(tmp_path, clock, settings, receiver):
-    """The directory of a box that was switched off in the evening, and the ids of its guests."""
+    """The directory of a box that was switched off during an evening, and the ids of its guests."""
     async with running_box(tmp_path, clock, settings) as running:
         write = running.live.database.write
         await write(register_endpoint, running.live.keyring, receiver.url, ("reservation.created",))
@@ -55,7 +55,7 @@ async def test_while_the_clock_is_ten_years_ahead_nothing_expires_until_an_owner
     monkeypatch.setattr("appliance.scheduler._UNBELIEVED_SECONDS", 0.01)
     clock.set(IN_TEN_YEARS)
     kept = [("Salma Idrissi", "confirmed"), ("Salma Idrissi", "requested")]
-    for _ in range(2):  # a restart makes no clock right
+    for _ in range(2):  # a restart does not correct the clock
         async with running_box(tmp_path, clock, settings) as running:
             body = a_body(date="2036-11-22", idempotencyKey=str(len(receiver.requests)),
                           tableId=table_id(f"T{len(receiver.requests)}"))  # fmt: skip

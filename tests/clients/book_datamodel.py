@@ -1,4 +1,4 @@
-"""Read and write with the models of datamodel-code-generator: it makes no client."""
+"""Send and read bookings with the models of datamodel-code-generator, which makes no client."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Book with the Python client of openapi-generator. SERVICE_URL, SERVICE_KEY and DATE say where."""
+"""Book with the Python client of openapi-generator, using SERVICE_URL, SERVICE_KEY and DATE."""
 
 import os
 from datetime import date

@@ -1,4 +1,4 @@
-"""Book with the Python package of the box. SERVICE_URL, SERVICE_KEY and DATE say where."""
+"""Book with the Python package of the box, using SERVICE_URL, SERVICE_KEY and DATE."""
 
 import os
 from datetime import date

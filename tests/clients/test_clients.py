@@ -1,4 +1,4 @@
-"""What generators make of the OpenAPI document type-checks, and books (`make clients`)."""
+"""Clients generated from the OpenAPI document pass type checks and can book (`make clients`)."""
 
 import os
 import re
@@ -22,7 +22,7 @@ DATE = str(datetime.now(UTC).date() + timedelta(days=7))
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Where the clients are made: the programs, and the document as the box serves it."""
+    """A folder with the programs, and the OpenAPI document as the box serves it."""
     made = tmp_path_factory.mktemp("clients")
     for program in (*HERE.glob("book_*"), HERE / "tsconfig.json"):
         shutil.copy(program, made)
@@ -42,7 +42,7 @@ def box(folder):
 
 
 def run(folder, *words, **environ):
-    """Run a tool or a program with the tools' own Python and Node."""
+    """Run a tool or a program with the Python and Node of the tools."""
     node = Path(sys.executable).parent
     path = f"{TOOLS}/bin:{TOOLS}/node_modules/.bin:{node}:{os.environ['PATH']}"
     done = subprocess.run(
@@ -59,7 +59,7 @@ def generate(folder, generator, output):
 
 
 def download(box, folder, ending):
-    """Download the package that the partner guide of the box names."""
+    """Download the package that the box's partner guide links to."""
     with urlopen(f"{box.url}/docs/partners/guide", timeout=15) as answer:  # noqa: S310
         found = re.search(rf"install (http://\S+{ending})<", answer.read().decode())
     assert found, "the guide names no package"
@@ -70,12 +70,12 @@ def download(box, folder, ending):
 
 
 def check_types(folder, program):
-    """The program against the code it uses: faults of a generator's own templates are silent."""
+    """Type-check the program with the code it uses. Errors inside generated code are ignored."""
     run(folder, "mypy", "--strict", "--follow-imports=silent", "--no-incremental", program)
 
 
 def assert_booked(box, folder, reference, *program):
-    """The program ends well, and has booked and cancelled."""
+    """Check that the program succeeds and has booked and cancelled."""
     environ = {"SERVICE_URL": box.url, "SERVICE_KEY": box.key, "DATE": DATE}
     run(folder, *program, **environ, DOCUMENT=str(folder / "openapi.json"))
     _, page = box.call("GET", f"/v1/reservations?from={DATE}&to={DATE}")
@@ -83,7 +83,7 @@ def assert_booked(box, folder, reference, *program):
     assert [item["status"] for item in mine] == ["cancelled"]
 
 
-def test_openapi_generator_books_in_python(box, folder):
+def test_the_python_client_of_openapi_generator_books(box, folder):
     generate(folder, "python", "made")
     (folder / "made" / "openapi_client").rename(folder / "openapi_client")
 
@@ -102,7 +102,7 @@ def test_the_python_package_of_the_box_books(box, folder):
     assert_booked(box, folder, "venuebox-client", "python", "book_venuebox_client.py")
 
 
-def test_models_of_datamodel_code_generator_read_and_write_what_travels(box, folder):
+def test_the_models_of_datamodel_code_generator_match_requests_and_answers(box, folder):
     run(folder, "datamodel-codegen", "--input", "openapi.json", "--input-file-type", "openapi",
         "--output", "partner_models.py", "--output-model-type", "pydantic_v2.BaseModel",
         "--use-annotated")  # fmt: skip
@@ -112,7 +112,7 @@ def test_models_of_datamodel_code_generator_read_and_write_what_travels(box, fol
     assert_booked(box, folder, "datamodel-code-generator", "python", "book_datamodel.py")
 
 
-def test_the_typescript_package_of_the_box_and_that_of_openapi_generator_book(box, folder):
+def test_the_typescript_clients_of_the_box_and_of_openapi_generator_book(box, folder):
     archive = download(box, folder, ".tgz")
     package = "node_modules/venuebox-client"
     run(folder, "tar", "-xzf", archive, f"--one-top-level={package}", "--strip-components=1")

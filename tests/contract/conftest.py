@@ -1,4 +1,4 @@
-"""The fixtures of the contract: `venue` and `sandbox`, and a partner's `receiver`.
+"""Fixtures of the contract tests: `venue` and `sandbox`, and a partner's `receiver`.
 
 Every answer that a test gets is also compared with the OpenAPI document.
 """

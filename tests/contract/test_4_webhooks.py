@@ -132,7 +132,7 @@ async def test_registering_a_url_again_replaces_its_events(running):
     del first["secret"]
     assert (status, again) == (200, {**first, "events": events})
     assert headers["Existing-Endpoint"] == "true"
-    assert (await register(running))[1]["events"] == events  # without events, they stay
+    assert (await register(running))[1]["events"] == events  # they stay if omitted
 
 
 async def test_a_secret_is_never_shown_a_second_time_not_even_to_a_successor(running, venue):
@@ -223,7 +223,7 @@ async def test_a_test_event_without_a_body_is_sent_to_every_active_endpoint(runn
 async def test_an_inactive_endpoint_gets_no_test_event(running):
     endpoint = await registered(running, "/test")
     await running.call("DELETE", f"/test/v1/webhooks/{endpoint['id']}")
-    json = {"endpointId": endpoint["id"], "type": None}  # null is as if it were absent
+    json = {"endpointId": endpoint["id"], "type": None}  # null means the same as a missing member
     status, body, _ = await try_out(running, json=json)
     assert (status, body) == (202, {"queued": 0, "deliveryIds": []})
 

@@ -1,4 +1,4 @@
-"""Every 400, in the order of docs/decisions/requests-and-errors.md; bodies that break parsers."""
+"""Every 400, in the order of docs/decisions/requests-and-errors.md, and bad encodings."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A partner looks after its own endpoints: change, new secret, health, attempts, replay in bulk."""
+"""A partner manages its own endpoints: change, new secret, health, attempts, bulk replay."""
 
 import hmac
 
@@ -88,7 +88,7 @@ async def test_a_reactivated_endpoint_can_get_the_events_that_it_missed(running,
     [request] = await receiver.got(1)
     assert request.reservation["table"]["id"] == table_id("T2")
     _, missed, _ = await running.call("GET", "/test/v1/events")
-    assert len(missed["items"]) == 2  # what it missed is in the list of events
+    assert len(missed["items"]) == 2  # the missed event is in the list of events
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`GET /v1/events`: what was announced, with a cursor that neither loses nor repeats."""
+"""`GET /v1/events`: the announced events, with a cursor that neither skips nor repeats any."""
 
 import asyncio
 from datetime import date

@@ -1,4 +1,4 @@
-"""Holds (`/v1/holds`) and groups (`additionalTableIds`): several tables, all or none."""
+"""Holds (`/v1/holds`) and groups (`additionalTableIds`) of several tables."""
 
 import asyncio
 

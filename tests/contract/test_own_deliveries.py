@@ -1,4 +1,4 @@
-"""A partner reads and repeats the deliveries to its own endpoints (interface, 2.10 and 4)."""
+"""A partner reads and replays the deliveries to its own endpoints (interface, 2.10 and 4)."""
 
 import pytest
 
@@ -42,7 +42,7 @@ async def queued(running: Running, endpoint: dict, count: int = 1) -> list[str]:
 
 
 async def bury(running: Running, *delivery_ids: str) -> None:
-    """Mark the deliveries dead, whose events happened one hour ago, two, and so on."""
+    """Mark the deliveries as dead, with events one hour ago, two hours ago, and so on."""
     for hours, id_ in enumerate(delivery_ids, 1):
         await Venue(running, "test").bury(id_, running.clock.now() - hours * HOUR_MS)
 
@@ -53,7 +53,7 @@ async def states(running: Running, endpoint: dict) -> dict[str, str]:
 
 
 async def settled(running: Running, endpoint: dict) -> None:
-    """Wait until no delivery is pending. Each look is a call, so the box works in between."""
+    """Wait until no delivery is pending. Each check is a call, during which the box works."""
     async with within("the end of all pending deliveries"):
         while "pending" in (await states(running, endpoint)).values():
             pass

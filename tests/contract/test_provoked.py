@@ -1,4 +1,4 @@
-"""Answers that a partner provokes in the test environment, and samples for each handler."""
+"""Errors that a partner provokes in the test environment, and samples of each event."""
 
 import asyncio
 

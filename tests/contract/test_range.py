@@ -1,4 +1,4 @@
-"""`GET /v1/availability/range`, ETags, the headers of the rate, and `GET /v1/key`."""
+"""`GET /v1/availability/range`, ETags, the rate limit headers, and `GET /v1/key`."""
 
 import pytest
 

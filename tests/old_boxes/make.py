@@ -1,9 +1,9 @@
-"""Make a box of this version, which every later version must open.
+"""Create a box of this version, which every later version must open.
 
-`python -m tests.old_boxes.make`, at a release that changes what is stored, writes VERSION.tar.xz
-beside this file: a backup without its encryption, which is a whole data directory, and known.json
-with what the box issued and answered. What was released is never made again. People and secrets are
-invented.
+`python -m tests.old_boxes.make` is run for each release that changes what is stored. It writes
+VERSION.tar.xz beside this file. The file contains a data directory (an unencrypted backup) and
+known.json, with the ids, secrets and answers of the box. A released file is never created again.
+People and secrets are invented.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ from tests.webhooks.receivers import OK, Receiver, a_server, an_answer
 FOLDER = Path(__file__).parent
 NOW = f"{TONIGHT}T20:00:00Z"
 YESTERDAY, TOMORROW = date(2026, 11, 20), date(2026, 11, 22)
-QUESTIONS = {  # asked of the box when it is made, and again when it is opened
+QUESTIONS = {  # requests whose answers are stored, and compared when the box is opened
     "/v1/venue": "key",
     "/v1/reservations?limit=100": "key",
     f"/v1/availability?date={TONIGHT}&slot=22:00": "key",
@@ -53,7 +53,7 @@ QUESTIONS = {  # asked of the box when it is made, and again when it is opened
 
 
 async def ask(running, known):
-    """The answers to all questions."""
+    """Return the answers to all questions."""
     found = {}
     for question, key in QUESTIONS.items():
         answer = await running.call("GET", question.format(**known), key=known[key])
@@ -62,7 +62,7 @@ async def ask(running, known):
 
 
 async def fill(running, receiver):
-    """Let happen in the box what boxes store. Return what it issued and answered."""
+    """Create one of everything that boxes store. Return the ids and answers."""
     venue, write, peek = Venue(running), running.live.database.write, running.live.database.peek
     _, terminal = await write(issue_terminal, "Porte")
     known = {"key": running.live_key, "test_key": running.test_key, "terminal": terminal}
@@ -117,12 +117,12 @@ async def fill(running, receiver):
 
 
 async def make(folder):
-    """Make the box in `folder`, and known.json."""
+    """Create the box in `folder`, and known.json."""
     clock, directory = StoppedClock(f"{YESTERDAY}T20:00:00Z"), DataDirectory(folder / "box")
     directory.make_folders()
     directory.master_key_file.write_bytes(MASTER_KEY)
     directory.master_key_file.chmod(0o600)
-    text = re.sub(r"^#(?=\w+ = )", "", settings_example(), flags=re.MULTILINE)  # each by its name
+    text = re.sub(r"^#(?=\w+ = )", "", settings_example(), flags=re.MULTILINE)  # identified by name
     for name, value in (("allow_networks", '["127.0.0.0/8"]'), ("allow_http", "true")):
         text = re.sub(rf"^{name} = .*$", f"{name} = {value}", text, flags=re.MULTILINE)
     directory.settings_file.write_text(text, "utf-8")

@@ -1,4 +1,4 @@
-"""Each released box is opened: its data, settings, keys, links, passes and backups stay good."""
+"""Boxes of all released versions can be opened, and their keys, links and passes still work."""
 
 import json
 import re
@@ -25,7 +25,7 @@ from tests.unit.backup.making import KEY
 
 @pytest.fixture(params=sorted(FOLDER.glob("*.tar.xz")), ids=lambda path: path.name[:-7])
 def known(request, tmp_path):
-    """What the box in tmp_path issued and answered when it was made."""
+    """The ids, secrets and answers of the box in tmp_path, recorded when it was created."""
     shutil.unpack_archive(request.param, tmp_path, filter="data")
     shutil.unpack_archive(tmp_path / "backup.tar", tmp_path / "box", filter="data")
     return json.loads((tmp_path / "known.json").read_text("utf-8"))
@@ -46,13 +46,13 @@ async def running(directory):
 
 
 def serving(directory):
-    """This program over the box, with the settings that the box had."""
+    """Run this program with the data and the settings of the old box."""
     settings = read_settings(directory.settings_file, {})
     return running_box(directory.root, StoppedClock(NOW), settings)
 
 
 def schema_of(path):
-    """The SQL of each table, index and trigger, without comments and blanks."""
+    """Return the SQL of each table, index and trigger, without comments and blanks."""
     connection = apsw.Connection(str(path))
     found = connection.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
     schema = {name: re.sub(r"\s*(\W)\s*", r"\1", re.sub("--.*", "", sql)) for name, sql in found}
@@ -61,7 +61,7 @@ def schema_of(path):
 
 
 def keeps(old, new):
-    """Whether what was answered is answered still. New members may have come."""
+    """Whether the new answer contains the old one. New members are allowed."""
     if isinstance(old, dict):
         return all(name in new and keeps(value, new[name]) for name, value in old.items())
     if isinstance(old, list):
@@ -70,7 +70,7 @@ def keeps(old, new):
 
 
 def test_an_old_box_gets_the_schema_of_a_new_one(directory, tmp_path):
-    """If it does not: what changed in schema.sql belongs into MIGRATIONS too, new columns last."""
+    """If this fails, add the change in schema.sql to MIGRATIONS, with new columns last."""
     migrate(tmp_path / "new.db", create=True)
     for path in directory.databases:
         migrate(path)
@@ -84,7 +84,9 @@ async def test_an_old_box_answers_partners_and_doors_as_before(running, known):
     assert running.live.database.peek(sum_payments, known["paid"]) == 150
 
 
-async def test_an_old_booking_is_replayed_and_an_old_hold_becomes_a_booking(running, known):
+async def test_a_booking_of_an_old_box_is_replayed_and_its_hold_can_become_a_booking(
+    running, known
+):
     async def book(wish):
         return await running.call("POST", "/v1/reservations", json=wish, key=known["key"])
 
@@ -98,7 +100,7 @@ async def test_an_old_booking_is_replayed_and_an_old_hold_becomes_a_booking(runn
     assert (await book(wish))[0] == 201
 
 
-async def test_an_old_terminal_judges_old_passes_and_an_old_scan_again(running, known):
+async def test_an_old_terminal_gets_the_same_verdicts_on_old_passes_and_scans(running, known):
     async def scan(body):
         path = "/terminal/v1/scans"
         return (await running.call("POST", path, key=known["terminal"], json=body))[1]
@@ -108,7 +110,7 @@ async def test_an_old_terminal_judges_old_passes_and_an_old_scan_again(running, 
         assert (await scan({"scanId": f"now-{result}", "code": code}))["result"] == result
 
 
-async def test_an_old_password_an_old_guest_link_and_an_old_webhook_secret_are_good(running, known):
+async def test_old_passwords_guest_links_and_webhook_secrets_still_work(running, known):
     form = {"name": "Yasmine", "password": PASSWORD}
     async with running.client.post(
         "/portal/sign-in", data=form, headers=FROM_OURS, allow_redirects=False
@@ -122,7 +124,7 @@ async def test_an_old_password_an_old_guest_link_and_an_old_webhook_secret_are_g
     assert running.live.keyring.unwrap(wrapped).decode() == known["kind_secret"]
 
 
-async def test_an_old_backup_makes_the_same_box(known, tmp_path):
+async def test_an_old_backup_restores_the_same_box(known, tmp_path):
     blank, zones = DataDirectory(tmp_path / "blank"), newest_zone_database()
     backup = tmp_path / "riad-atlas.tar.age"
     plain = (tmp_path / "backup.tar").read_bytes()

@@ -1,7 +1,7 @@
-"""Fifty partners and eight doors who want the same few tables and guests, writing one history.
+"""Fifty partners and eight doors compete for a few tables and guests, and record a history.
 
-Of each answer only what the checker (tests/promises/checker.py) reads is kept, so that a million
-of them fit into memory. A window of few tables moves on: in it everybody is always too late.
+Only the part of each answer that the checker (tests/promises/checker.py) reads is kept, so that a
+million answers fit into memory. The few tables change after some thousand requests.
 """
 
 import asyncio
@@ -16,21 +16,21 @@ from tests.promises.checker import Call
 
 GUESTS = 2
 SLOTS = ("19:30", "22:00", None)
-WINDOW = 6  # tables that are fought for at a time
-OF_ONE_WINDOW = 4_000  # requests, before the next tables come
+WINDOW = 6  # number of tables that the partners compete for at a time
+OF_ONE_WINDOW = 4_000  # requests until the next tables are used
 NIGHTS = 5
 KNOWN = 24  # guests whom the doors know at a time
 TRIES = 3
 LOST = (ConnectionError, TimeoutError, OSError)
 
 
-# Every booking that was only ever refused: all alike, and not worth a log of its own.
+# All bookings that were only refused share this call, to save memory.
 REFUSED = Call({}, [(409, {})])
 
 
 @dataclass
 class Crowd:
-    """What they all know, and what they did. `pace` is the pause between two wishes, in seconds."""
+    """The partners and doors: their shared data and results. `pace` is their pause in seconds."""
 
     history: object
     tables: list
@@ -41,8 +41,8 @@ class Crowd:
     hung_up: int = 0
     goal: int = 10**12
     until: float = float("inf")
-    tonight: list = field(default_factory=list)  # (reservation id, link) of those to be let in
-    strange: list = field(default_factory=list)  # answers that no document knows
+    tonight: list = field(default_factory=list)  # (reservation id, link) of guests to admit
+    strange: list = field(default_factory=list)  # undocumented answers
     seconds: dict = field(default_factory=lambda: {"book": [], "scan": []})
 
     @property
@@ -50,14 +50,14 @@ class Crowd:
         return self.done >= self.goal or time.monotonic() >= self.until
 
     async def partner(self, name, wires):
-        """One key on two connections: a booking may be asked for on both at once."""
+        """Book and cancel with one key on two connections, sometimes on both at once."""
         draw, own, keys = random.Random(f"{self.seed} {name}"), [], []
         numbers = iter(range(10**9))
         while not self.is_over:
             chance = draw.random()
             if chance < 0.18 and own:
                 await self.cancel(wires[0], own.pop(draw.randrange(len(own))))
-            elif chance < 0.20 and self.tonight:  # somebody else's, perhaps
+            elif chance < 0.20 and self.tonight:  # perhaps a reservation of another partner
                 await self.cancel(wires[0], draw.choice(self.tonight)[0])
             elif chance < 0.25 and keys:
                 await self.book(wires[0], draw.choice(keys))
@@ -72,7 +72,7 @@ class Crowd:
             await asyncio.sleep(self.pace * draw.uniform(0.5, 1.5))
 
     def wish(self, draw, key):
-        """For one of the few tables, mostly tonight."""
+        """Return a booking for one of the few tables, mostly for tonight."""
         window = self.done // OF_ONE_WINDOW * WINDOW
         table = self.tables[(window + draw.randrange(WINDOW)) % len(self.tables)]
         request = {"tableId": table, "guests": GUESTS, "idempotencyKey": key,
@@ -83,7 +83,7 @@ class Crowd:
         return request if slot is None else request | {"slot": slot}
 
     def settle(self, key):
-        """The call if it was granted; what was refused is as every other that was."""
+        """Return the call if it was granted. Replace a refused call by a shared one."""
         call = self.history.bookings[key]
         if not call.may_have_been_done:
             self.history.bookings[key] = REFUSED
@@ -101,7 +101,7 @@ class Crowd:
         await self.send("cancel", call, wire, "DELETE", f"/v1/reservations/{reservation_id}")
 
     async def door(self, name, wire):
-        """Shows whoever is known, again and again; now and then the same scan twice."""
+        """Scan known guests repeatedly, and sometimes repeat a scan."""
         draw, numbers, last = random.Random(f"{self.seed} {name}"), iter(range(10**9)), None
         while not self.is_over:
             if last and draw.random() < 0.05:
@@ -119,7 +119,7 @@ class Crowd:
         await self.send("scan", call, wire, "POST", "/terminal/v1/scans", body)
 
     async def send(self, kind, call, wire, method, path, body=None):
-        """Until an answer comes the call counts as lost. Whoever is hung up on asks again."""
+        """Send a call, and again after a broken connection. Without an answer it counts as lost."""
         self.done += 1
         begun = time.monotonic()
         for _ in range(TRIES):
@@ -146,7 +146,7 @@ _REFUSAL = {}
 
 
 def essence(kind, status, raw):
-    """What the checker looks at, and a digest by which two answers are the same."""
+    """Return what the checker reads, and a digest that is equal for equal answers."""
     if status not in {200, 201}:
         return _REFUSAL
     body = json.loads(raw)

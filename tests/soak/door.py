@@ -36,7 +36,7 @@ def main():
 
 
 async def storm_a_box(folder, scans, seed):
-    """What was wrong; and passes of that box, with the public keys that its terminals hold."""
+    """Return the errors found, and passes of the box with the public keys of its terminals."""
     crowd = expect(found_box(folder, tables=24).data, max(1, scans * 2 // 5), seed)
     with BoxProcess(crowd.data, log=folder / "box.log") as box:
         evening = await storm(crowd, box.address, scans, seed)
@@ -56,7 +56,7 @@ def read_public_keys(data):
 
 
 def forge(texts, keys, many, seed):
-    """Passes that are none and were believed; a failure of the reader ends it."""
+    """Return the forged passes that were accepted. Raises if the reader fails."""
     begun = time.monotonic()
     parts = [(texts, keys, min(PART, many - n), f"{seed} {n}") for n in range(0, many, PART)]
     accepted, verified = [], 0

@@ -1,4 +1,4 @@
-"""A running box with fifty partners, eight doors and twenty of the house, for the long steps."""
+"""A running box with fifty partners, eight doors and twenty staff, for the long steps."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -25,7 +25,7 @@ SETTLED_SECONDS = 120.0
 
 @dataclass
 class Evening:
-    """Everybody's secrets, and the box."""
+    """The box, and the secrets of everybody."""
 
     founded: Founded
     box: BoxProcess
@@ -42,7 +42,7 @@ class Evening:
         return read_rows(self.founded.data / "live.db")
 
     async def settle(self):
-        """Wait until no delivery is on its way; how many still are."""
+        """Wait until no delivery is pending. Return how many still are."""
         for _ in range(int(SETTLED_SECONDS)):
             rows = await asyncio.to_thread(self.rows)
             states = [one["state"] for event in rows.events for one in event["deliveries"]]
@@ -53,7 +53,7 @@ class Evening:
 
 
 class TerseReceiver(Receiver):
-    """Keeps of a delivery what the checker looks at: there will be a hundred thousand."""
+    """A receiver that keeps only what the checker reads of a hundred thousand deliveries."""
 
     def note(self, one):
         reservation = {"serviceReservationId": one.reservation["serviceReservationId"]}
@@ -68,7 +68,7 @@ class TerseReceiver(Receiver):
 
 @asynccontextmanager
 async def an_evening(folder, endpoints, tables):
-    """`endpoints`: the event types of each, or None for all, by name; so many `tables`."""
+    """Run a box with these tables and endpoints. `endpoints` maps names to event types or None."""
     receiver = TerseReceiver()
     async with receiver.running():
         founded = await asyncio.to_thread(found_box, folder, tables)
@@ -93,7 +93,7 @@ async def an_evening(folder, endpoints, tables):
 
 
 def invite(data):
-    """Keys, terminals' tokens and sessions' secrets."""
+    """Create keys, terminal tokens and session secrets."""
     with session(data / "live.db", SystemClock(), Tokens(), newest_zone_database()) as tx:
         keys = [issue_key(tx, "live", f"Partner {n}").key for n in range(PARTNERS)]
         doors = [issue_terminal(tx, f"Porte {n}")[1] for n in range(DOORS)]

@@ -29,7 +29,7 @@ ENDPOINTS = {"all": None, "second": None, "arrivals": ["reservation.checked_in"]
              "cancels": ["reservation.cancelled"], "fifth": None}  # fmt: skip
 CONTENDED = {"arrivals": ["reservation.checked_in"]}
 TABLES = 120
-PACE = 0.3  # seconds between two wishes of a partner or a door
+PACE = 0.3  # seconds between two requests of a partner or a door
 GUESTS, GUEST_EVERY = 500, 10.0
 HOUSE_EVERY = 4.0
 STALLING = 500
@@ -39,7 +39,7 @@ HALF_A_REQUEST = b"POST /v1/reservations HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: 
 
 @dataclass
 class Watching:
-    """What the pages and the feeds saw."""
+    """What the pages and the feeds received."""
 
     seen: Counter = field(default_factory=Counter)
     strange: list = field(default_factory=list)
@@ -72,7 +72,7 @@ def main():
 
 
 async def contend(folder, chosen):
-    """How many requests were answered, and what was wrong."""
+    """Return the number of answered requests, and the errors found."""
     async with an_evening(folder, CONTENDED, 600) as evening:
         crowd = Crowd(evening.history, evening.tables, evening.tonight, chosen.seed,
                       goal=chosen.requests, until=time.monotonic() + chosen.seconds)  # fmt: skip
@@ -95,7 +95,7 @@ async def contend(folder, chosen):
 
 
 async def be_busy(folder, seconds, seed):
-    """For how long it went on, and what was wrong."""
+    """Return the duration, and the errors found."""
     async with an_evening(folder, ENDPOINTS, TABLES) as evening:
         begun = time.monotonic()
         crowd = Crowd(evening.history, evening.tables, evening.tonight, seed, pace=PACE,
@@ -135,7 +135,7 @@ async def be_busy(folder, seconds, seed):
 
 
 def judge(evening, crowd, watching, left):
-    """What is promised about time, and that everybody was there."""
+    """Return the errors: too slow, or callers that did nothing."""
     for what, seconds in crowd.seconds.items():
         ordered = sorted(seconds)
         middle, high = ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100]
@@ -153,7 +153,7 @@ def judge(evening, crowd, watching, left):
 
 
 async def guest(crowd, address, watching, draw):
-    """Has the page of a reservation open: it is asked again whether it is still so."""
+    """Keep the page of a reservation open, which asks for updates."""
     await asyncio.sleep(draw.uniform(0, GUEST_EVERY))
     wire, mine = Wire(address), None
     while not crowd.is_over:
@@ -168,7 +168,7 @@ async def guest(crowd, address, watching, draw):
 
 
 async def host(crowd, address, secret, watching, draw):
-    """Looks at the evening, the reservations and the endpoints, all evening long."""
+    """Load the board, the reservations and the endpoints all evening."""
     wire = Wire(address, cookie=f"__Host-venuebox-session-{address.rpartition(':')[2]}={secret}")
     pages = "/portal/tonight", "/portal/reservations", "/portal/integrations/deliveries"
     while not crowd.is_over:
@@ -179,7 +179,7 @@ async def host(crowd, address, secret, watching, draw):
 
 
 async def stall(crowd, address, watching, draw):
-    """Sends half a request, byte by byte, until it is shown out; and comes again."""
+    """Send half a request byte by byte until the box disconnects. Repeat."""
     host, _, port = address.removeprefix("http://").partition(":")
     await asyncio.sleep(draw.uniform(0, 5))
     while not crowd.is_over:
@@ -196,7 +196,7 @@ async def stall(crowd, address, watching, draw):
 
 
 async def listen(address, token, watching):
-    """A door's live feed, for as long as the box lets it."""
+    """Follow a door's live feed until the box ends it."""
     host, _, port = address.removeprefix("http://").partition(":")
     ask = (
         f"GET /terminal/v1/events HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {token}"

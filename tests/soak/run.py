@@ -1,7 +1,7 @@
-"""`make soak`: every step, one after the other, and a table of what came of it.
+"""`make soak`: run every step and print a table of the results.
 
-`python -m tests.soak.run [--only NAME …] [--list]`: exit status 0 when everything held. A step
-that fails stops no other. Output, figures and the table are kept in `build/soak/`.
+`python -m tests.soak.run [--only NAME …] [--list]` exits with status 0 if every step passed. A
+failed step does not stop the others. Output, figures and the table are kept in `build/soak/`.
 """
 
 import argparse
@@ -21,18 +21,18 @@ from tests.soak.plan import PLAN
 ROOT = Path(__file__).parents[2]
 SCRATCH = ROOT / "build" / "soak"
 SECONDS_IN_ALL = 3540.0  # nothing runs longer than 59 minutes
-AFTER_THE_END = 5.0  # to leave in good order
+AFTER_THE_END = 5.0  # seconds to end in order
 
 
 @dataclass
 class Outcome:
-    """What came of a step."""
+    """The result of a step."""
 
     step: str
     tries: str
     seconds: float = 0.0
     result: str = "not run"
-    rows: list = field(default_factory=list)  # as `tell` writes them
+    rows: list = field(default_factory=list)  # rows that `tell` has written
     violations: list = field(default_factory=list)
 
     @property
@@ -58,7 +58,7 @@ def main(argv=None):
 
 
 def soak(steps, scratch, seconds_in_all=SECONDS_IN_ALL):
-    """Run them; what came of each, in their order, is also in `summary.json`."""
+    """Run the steps. Return their results in order, which are also in `summary.json`."""
     scratch.mkdir(parents=True, exist_ok=True)
     until = time.monotonic() + seconds_in_all
     outcomes = [Outcome(step.name, step.tries) for step in steps]
@@ -91,7 +91,7 @@ def soak(steps, scratch, seconds_in_all=SECONDS_IN_ALL):
 
 
 def run_step(step, outcome, scratch, until, running):
-    """One step, in a process of its own; it ends in time or is ended."""
+    """Run one step in its own process, which is ended after its time limit."""
     room = min(step.seconds, until - time.monotonic())
     if room <= 0:
         return
@@ -134,13 +134,13 @@ def run_step(step, outcome, scratch, until, running):
 
 
 def end_late(child, late):
-    """Its time is over."""
+    """End a step whose time limit has passed."""
     late.set()
     end(child)
 
 
 def end(child):
-    """Ask the step and all it started to leave, then make them."""
+    """Ask the step and its child processes to end, then kill them."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(child.pid, number)
@@ -152,7 +152,7 @@ def end(child):
 
 
 def judge(outcome, status, *, in_time, told, passed):
-    """Every way in which a step may not have held."""
+    """Return every reason why the step failed."""
     outcome.rows = [*told, passed] if passed["count"] or not told else told
     outcome.violations = [one for row in [*told, passed] for one in row["violations"]]
     short = [row for row in outcome.rows if row["count"] < row["goal"]]
@@ -168,7 +168,7 @@ def judge(outcome, status, *, in_time, told, passed):
 
 
 def read_rows(file):
-    """What the step told of itself; what was told in parts is one row."""
+    """Return the figures that the step reported, added up by row."""
     if not file.exists():
         return []
     merged = {}
@@ -184,7 +184,7 @@ def read_rows(file):
 
 
 def read_tests(file):
-    """The tests of the step as a row."""
+    """Return the tests of the step as a row."""
     names, wrong = 0, []
     if file.exists():
         for case in ET.parse(file).iter("testcase"):  # noqa: S314 - pytest wrote it just now
@@ -195,7 +195,7 @@ def read_tests(file):
 
 
 def table(outcomes, scratch=SCRATCH):
-    """The whole soak on one screen."""
+    """Return the results of the whole soak as a table that fits on a screen."""
     form = "{:12}  {:45}  {:>22}  {:>10}  {:>7}  {:10}  {}"
     lines = [form.format("step", "tried", "count", "violations", "seconds", "result", "seed")]
     for one in outcomes:

@@ -1,4 +1,4 @@
-"""Whether tests that take their time run in full (`make soak`) or short (`make test`)."""
+"""Whether long tests run in full (`make soak`) or in short (`make test`)."""
 
 import json
 import os
@@ -9,7 +9,7 @@ FULL = os.environ.get("SOAK") == "1"
 
 
 class Progress:
-    """Says now and then how far a long test is; silent in a short run."""
+    """Prints the progress of a long test. Silent in a short run."""
 
     def __init__(self, what, every=15.0):
         self._what = what
@@ -24,9 +24,9 @@ class Progress:
 
 
 def tell(what, count, *, goal=0, seed="", found=()):
-    """A row of the table of `make soak`: so many of what, of as many as were wanted.
+    """Report a row for the table of `make soak`: how many of what were done and wanted.
 
-    `found` are the violations. Without a soak around it, nobody reads it.
+    `found` are the violations. Outside a soak, nothing is reported.
     """
     print(f"\n{what}: {count:,} of {max(goal, count):,}, seed {seed or '-'}", flush=True)
     file = os.environ.get("SOAK_FIGURES")

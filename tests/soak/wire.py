@@ -1,4 +1,4 @@
-"""One connection to a box, as cheap as it gets: a million requests must not cost an hour."""
+"""A connection to a box with little overhead, because a million requests must not take an hour."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ LENGTH = re.compile(rb"\r\nContent-Length: (\d+)", re.IGNORECASE)
 
 
 class Wire(asyncio.Protocol):
-    """Asks one thing after the other, and connects again when the box has hung up."""
+    """Sends one request after another, and reconnects if the box has closed the connection."""
 
     def __init__(self, address, token="", *, cookie=""):
         host, _, port = address.removeprefix("http://").partition(":")
@@ -22,7 +22,7 @@ class Wire(asyncio.Protocol):
         self._answer = None
 
     async def ask(self, method, path, body=None, *more):
-        """(status, body as bytes). ConnectionError when the box hung up before an answer."""
+        """Return (status, body as bytes). Raises ConnectionError if there is no answer."""
         if self._transport is None:
             loop = asyncio.get_running_loop()
             await loop.create_connection(lambda: self, *self._place)
@@ -35,7 +35,7 @@ class Wire(asyncio.Protocol):
         return await self._answer
 
     def close(self):
-        """Hang up."""
+        """Close the connection."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -50,7 +50,7 @@ class Wire(asyncio.Protocol):
             return
         length = LENGTH.search(head)
         if length is None:
-            if head[9:12] not in {b"204", b"304"}:  # in pieces: the rest is not worth reading
+            if head[9:12] not in {b"204", b"304"}:  # chunked; the rest is not needed
                 head += b"\r\nConnection: close"
         elif len(rest) < int(length[1]):
             return

@@ -23,7 +23,7 @@ _SALMA: dict[str, Any] = {
 
 
 def a_guest(**changes: Any) -> Reservation:
-    """Salma Idrissi, confirmed for two at Terrasse 1 tonight: a value without a row."""
+    """Return a confirmed reservation for two at Terrasse 1 tonight, without storing it."""
     members: dict[str, Any] = dict.fromkeys(Reservation.__slots__)
     members |= _SALMA | {
         "seq": 1,
@@ -48,9 +48,9 @@ def a_guest(**changes: Any) -> Reservation:
 
 
 def add_reservation(tx: Transaction, **changes: Any) -> Reservation:
-    """Insert such a reservation as a row; `table` is the number of a table.
+    """Insert such a reservation. `table` is the number of a table.
 
-    Reservations of one table and evening must not overlap; a slot is an hour long.
+    Reservations of one table and evening must not overlap. A slot is an hour long.
     """
     number = changes.pop("table", "T1")
     slot = changes.get("slot")

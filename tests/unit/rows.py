@@ -12,7 +12,7 @@ def events(box):
 
 
 def history(box):
-    """Return what happened and who did it, in order."""
+    """Return the history entries in order: (what, by whom)."""
     return read(box, "SELECT what, actor FROM history ORDER BY seq")
 
 

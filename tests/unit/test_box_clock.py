@@ -1,4 +1,4 @@
-"""What the box believes of the machine's clock, and its timer when the clock was set."""
+"""When the box trusts the machine's clock, and how its timer reacts to clock changes."""
 
 import asyncio
 
@@ -68,7 +68,7 @@ def test_nothing_may_expire_while_the_clock_is_40_days_ahead(machine, clock):
         assert not clock.is_believed()
         machine.advance(86_400)
 
-    machine.set("2026-11-21T19:00:00Z")  # before the days that have passed since
+    machine.set("2026-11-21T19:00:00Z")  # earlier than the elapsed days allow
     assert clock.now() == after(60 * 86_400)
     assert clock.is_believed()
 
@@ -91,7 +91,7 @@ def test_a_clock_confirmed_by_ntp_or_a_person_is_trusted_even_if_it_jumped(
 
 
 async def rings(machine, seconds, monkeypatch):
-    """Start an alarm that looks every 5 ms; return a function that tells whether it has rung."""
+    """Start an alarm that checks every 5 ms. Return a function that tells whether it fired."""
     monkeypatch.setattr("appliance.clock._LOOK_SECONDS", 0.005)
     rung = asyncio.Event()
     alarm = Alarm(machine, seconds, rung.set)
@@ -121,6 +121,6 @@ async def test_an_alarm_fires_soon_after_the_clock_was_set_past_its_time(
 ):
     has_rung = await rings(machine, 600, monkeypatch)
 
-    machine.set(instant)  # as when it slept: the monotonic clock stood still
+    machine.set(instant)  # as after a sleep, in which the monotonic clock stopped
 
     assert await has_rung() == does

@@ -1,4 +1,4 @@
-"""Which tz database is used, and its rules for Casablanca."""
+"""Which time zone database is used, and its rules for Casablanca."""
 
 from datetime import UTC, datetime, timedelta
 from importlib import resources
@@ -47,7 +47,7 @@ def test_the_moroccan_offset_never_changes_after_20_september_2026():
 
 
 def a_system_database(root: Path, version_line: str) -> Path:
-    """A zoneinfo directory as on Debian, in which Casablanca has the rules of Kathmandu."""
+    """Create a zoneinfo directory as on Debian, with the rules of Kathmandu for Casablanca."""
     (root / "Africa").mkdir(parents=True)
     rules = resources.files("tzdata.zoneinfo.Asia").joinpath("Kathmandu").read_bytes()
     (root / "Africa" / "Casablanca").write_bytes(rules)
@@ -57,7 +57,7 @@ def a_system_database(root: Path, version_line: str) -> Path:
 
 @pytest.fixture
 def with_system_database(tmp_path, monkeypatch):
-    """Chooses a database where the system's has this first line."""
+    """Choose a database when the system's one has this first line."""
 
     def choose(version_line: str) -> ZoneDatabase:
         monkeypatch.setattr(clock, "_SYSTEM_ZONES", a_system_database(tmp_path, version_line))

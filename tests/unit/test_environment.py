@@ -1,4 +1,4 @@
-"""Links for staff and terminals lead to the box itself, with https if the box serves it."""
+"""Links for staff and terminals lead to the box itself, over https if the box serves it."""
 
 import pytest
 

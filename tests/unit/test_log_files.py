@@ -1,4 +1,4 @@
-"""The log files: JSON lines of our own packages, limited in size."""
+"""The log files contain JSON lines of our own packages and have a limited size."""
 
 import json
 import logging

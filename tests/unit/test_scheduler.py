@@ -11,7 +11,7 @@ from tests.waiting import until
 
 
 class Work:
-    """A job that is due when the test sets it, and then again a day later."""
+    """A job that is due when the test says so, and again a day after it ran."""
 
     def __init__(self, box):
         self.clock, self.due, self.runs, self.trouble = box.clock, None, 0, None

@@ -117,7 +117,7 @@ def test_an_id_is_a_uuid_of_version_7_that_starts_with_its_time(random: bytes, n
 
 @given(st.binary(min_size=1, max_size=64))
 def test_an_access_code_has_four_easily_distinguished_characters(seed: bytes):
-    assume(any(byte < 248 for byte in seed))  # other bytes never yield a character
+    assume(any(byte < 248 for byte in seed))  # other bytes are skipped
     drawn = cycle(seed)
     tokens = Tokens(lambda n: bytes(islice(drawn, n)))
 

@@ -6,7 +6,7 @@ from tests.waiting import until
 
 
 class ManualTimer:
-    """The `call_later` of a dispatcher. It calls back like `appliance.clock.Alarm`."""
+    """A replacement for the `call_later` of a dispatcher, like `appliance.clock.Alarm`."""
 
     def __init__(self, clock):
         self.alarms = {}
@@ -28,7 +28,7 @@ class ManualTimer:
         self.look()
 
     def look(self):
-        """Call the alarms that are due by either clock, as every minute."""
+        """Call the alarms that are due by either clock, as happens every minute."""
         for number, (at, wall, callback) in list(self.alarms.items()):
             if self._clock.monotonic() >= at - 1e-6 or self._clock.now() >= wall:
                 self.alarms.pop(number, None)

@@ -29,7 +29,7 @@ def settings():
 
 @pytest.fixture
 async def open_receiver():
-    """`receiver = await open_receiver()`: one more receiver, closed after the test."""
+    """`receiver = await open_receiver()`: another receiver, closed after the test."""
     async with contextlib.AsyncExitStack() as stack:
 
         async def open_one(**options):
@@ -66,7 +66,7 @@ def surroundings():
 
 
 class Names:
-    """A name server with the names that the test adds; other names do not exist."""
+    """A name server with the names that the test adds. Other names do not exist."""
 
     def __init__(self):
         self.known = {}
@@ -220,7 +220,7 @@ async def world(box, clock, outside, open_receiver):
 
 @pytest.fixture
 async def tried_once(world, receiver):
-    """A started world with one delivery, which has failed once; the id of its reservation."""
+    """A started world with one delivery that has failed once. Yields the reservation's id."""
     await world.register(receiver.url)
     receiver.answers = [an_answer(500)]
     await world.start()

@@ -39,9 +39,9 @@ class Request:
 class Receiver:
     """A TCP server that reads requests and sends scripted responses: bytes, or a coroutine.
 
-    `answers` are used up in turn; then `always` is given. A script `async (writer, request)`
-    may do as it likes; returning False closes the connection. No answer leaves while `answering`
-    is cleared.
+    `answers` are used one after another, and then `always`. A script `async (writer, request)` may
+    write anything. If it returns False, the connection is closed. No answer is sent while
+    `answering` is cleared.
     """
 
     def __init__(self):

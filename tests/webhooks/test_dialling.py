@@ -66,7 +66,7 @@ async def test_only_the_addresses_that_were_checked_are_dialled(make_client, nam
 
 
 def load(context, certificate, key):
-    """Load a certificate from an unnamed file: SSLContext reads files only."""
+    """Load a certificate from an unnamed file, because SSLContext reads only files."""
     handle = os.memfd_create("certificate")
     try:
         os.write(handle, certificate + key)
@@ -82,7 +82,7 @@ NO_NETWORK, DOWN, NOT_MINE = errno.ENETUNREACH, errno.ENETDOWN, errno.EADDRNOTAV
 
 @pytest.fixture
 def fail(monkeypatch):
-    """`fail({address: errno})`: connecting to each address fails with its errno."""
+    """`fail({address: errno})`: make connections to each address fail with its errno."""
 
     def plan(failures):
         async def sock_connect(_loop, _sock, address):

@@ -235,7 +235,7 @@ GOOD = ip_address("93.184.216.34")
 
 
 class NameServers:
-    """Name servers. Look-ups of hosts named silent wait until the test releases them."""
+    """Name servers that do not answer for hosts named `silent` until the test lets them."""
 
     def __init__(self):
         self.asked = []

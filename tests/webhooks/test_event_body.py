@@ -1,4 +1,4 @@
-"""The body of an event: the members of interface, section 2.9, and names that break parsers."""
+"""The body of an event: the members of section 2.9, and names that break parsers."""
 
 import json
 from pathlib import Path

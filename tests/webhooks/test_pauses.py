@@ -1,4 +1,4 @@
-"""When nothing is sent: no delivery is due, or deliveries are held."""
+"""Nothing is sent if no delivery is due or deliveries are held."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The retry schedule in virtual time: exact across restarts, and sane when the clock is set."""
+"""The retry schedule in virtual time, across restarts and clock changes."""
 
 import asyncio
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""`GET /v1/events`: what was announced, oldest first (interface, section 4)."""
+"""`GET /v1/events`: the announced events, oldest first (interface, section 4)."""
 
 from aiohttp import web
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-# The order of the calls, and what each keeps: variable → JavaScript over the answer `body`.
+# The order of the calls, and what each keeps: variable → JavaScript expression of the `body`.
 STEPS: dict[str, dict[str, str]] = {
     "getKey": {},
     "getVenue": {},

@@ -144,7 +144,7 @@ async def create_hold(request: web.Request) -> web.Response:
 
 
 async def delete_hold(request: web.Request) -> web.Response:
-    """Release a hold. Raises NotFound if it is over or was made with another line of keys."""
+    """Release a hold. Raises NotFound if it has expired or belongs to another lineage."""
     hold_id = read_id(request.match_info["id"])
     await request[ENVIRONMENT].database.write(release_hold, request[KEY], hold_id)
     return answer(ReleasedHold(hold_id=hold_id, released=True))

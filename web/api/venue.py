@@ -56,7 +56,7 @@ async def show_venue(request: web.Request) -> web.Response:
 
 
 async def show_key(request: web.Request) -> web.Response:
-    """Return what the calling key is."""
+    """Return the description of the calling key."""
     environment, key = request[ENVIRONMENT], request[KEY]
     venue = environment.database.peek(get_venue)
     return answer(

@@ -41,7 +41,7 @@ async def show_account(request: web.Request) -> web.Response:
 
 
 async def end_one(request: web.Request, _form: Form) -> web.StreamResponse:
-    """`POST /portal/account/sessions/{id}/end`: sign out one of the account's browsers at once."""
+    """`POST /portal/account/sessions/{id}/end`: sign out one of the account's browsers."""
     await write_as_staff(request, end_session, staff_of(request).id, id_of(request))
     return see_other(request, "/account", "session-ended")
 

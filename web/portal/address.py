@@ -90,7 +90,7 @@ def _retry_certificate(box: Box) -> None:
 async def join(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/address/relay`: join a relay with the line that its operator sent.
 
-    The box connects to the relay at once, and orders a certificate for the new address.
+    The box connects to the relay immediately, and orders a certificate for the new address.
     """
     _ = language_of(request).gettext
     try:

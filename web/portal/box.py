@@ -60,9 +60,9 @@ from web.rendering import Html
 log = logging.getLogger(__name__)
 
 _EMAIL_ERRORS_SHOWN = 5
-# The settings that the mail form shows, which does not show the stored password.
+# The settings in the mail form, which does not show the stored password.
 _MAIL = ("mail.host", "mail.port", "mail.security", "mail.user", "mail.sender")
-# The tab on which each form stands, by the last part of the form's path.
+# The tab of each form, by the last part of the form's path.
 _TAB_OF = {"backup": "backups", "recovery-kit": "backups",
            "update": "version", "mail": "mail", "test-letter": "mail"}  # fmt: skip
 _TABS = ("health", "backups", "mail", "version")
@@ -228,7 +228,7 @@ async def show_recovery_kit(request: web.Request, form: Form) -> web.Response:
 
 
 async def confirm(request: web.Request, _form: Form) -> web.StreamResponse:
-    """`POST /portal/box/clock`: believe the machine's clock, whatever was stored before."""
+    """`POST /portal/box/clock`: trust the machine's clock, even against the stored times."""
     box = request.app[BOX]
     box.clock.believe(box.clock.machine.now())
     await box.live.database.write(confirm_clock, actor_of(request))
@@ -285,7 +285,7 @@ async def save_mail(request: web.Request, form: Form) -> web.StreamResponse:
 async def save_changes(
     request: web.Request, changes: Changes, page: str = "/box", shown: Iterable[str] = ()
 ) -> web.Response:
-    """Store the changed settings, put them in force at once, and redirect to `page`.
+    """Store the changed settings, apply them immediately, and redirect to `page`.
 
     The page says so if DNS does not know the name in a new public address. The names of the
     changed settings are recorded in the audit log. Raises ChangedMeanwhile if one of the settings

@@ -45,11 +45,11 @@ async def show_deliveries(request: web.Request) -> web.Response:
     """`GET …/deliveries`: show a page of the delivery log, newest events first."""
     database, form = request[ENVIRONMENT].database, Form(request.query)
     asked = {name: form.text(name) for name in _FIELDS}
-    chosen = DeliveryFilter(reservation_id="")  # which matches no delivery
+    chosen = DeliveryFilter(reservation_id="")  # this value matches no delivery
     try:
         chosen = DeliveryFilter(_endpoint_id(form), form.one_of("state", ("", *STATES)) or None)
     except ApiError as refusal:
-        request[REFUSED] = refusal  # shown at its field, with the filters as they were sent
+        request[REFUSED] = refusal  # shown at its field, with the submitted filters
     if asked["find"] and REFUSED not in request:
         delivery_id, reservation_id = await database.read(_find, asked["find"])
         if delivery_id is not None:

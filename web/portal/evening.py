@@ -191,7 +191,7 @@ def _cells(
         return
     for column in columns:
         of_slot = tuple(r for r in reservations if r.slot == column.start)
-        # Who had the whole evening is shown in its first slot.
+        # A party with the whole evening is shown in the first slot.
         left = (r for r in gone if (r.slot or columns[0].start) == column.start)
         yield _Cell(column, 1, of_slot, _taken(column, held), tuple(left))
 
@@ -217,7 +217,7 @@ def _time(minute: int) -> str:
     return f"{minute // 60 % 24:02d}:{minute % 60:02d}"
 
 
-_NEWS_MS = 10 * 60_000  # how long the board says who cancelled
+_NEWS_MS = 10 * 60_000  # how long the board shows a cancellation
 _ROWS_MAX = 60
 
 
@@ -271,7 +271,7 @@ async def _page(
 
 
 class BoardChannel(Channel):
-    """What the board of the evening `day` hears.
+    """The events that the board of the evening `day` receives.
 
     The events are:
 

@@ -1,4 +1,4 @@
-"""The page `/portal/tonight/figures`: an evening in figures, beside the weeks before, to print."""
+"""The page `/portal/tonight/figures`: the figures of an evening and of earlier weeks, to print."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from appliance.venue.model import find_tonight, get_venue
 from web.portal.forms import date_parameter
 from web.portal.responses import clock_formatter, portal_page
 
-# The drawing of the arrivals, in its own units.
+# The dimensions of the chart of arrivals, in SVG units.
 _BAR, _HEIGHT = 24, 120
 
 

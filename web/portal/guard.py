@@ -156,7 +156,7 @@ def _redirect_to_sign_in(request: web.Request) -> web.StreamResponse:
     """Redirect to the sign-in page, with the requested page in `?next=`."""
     query = {"next": _shown_page(request)}
     if request.method not in SAFE and nearest_page(request) != "/portal":
-        query["note"] = "not-saved"  # to sign out and to choose a language saves nothing
+        query["note"] = "not-saved"  # signing out and choosing a language store no input
     target = f"/portal/sign-in?{urlencode(query, safe='/?')}"
     if "HX-Request" in request.headers:  # redirect the whole page, not just the updated part
         return web.Response(status=401, headers={"HX-Redirect": target})
@@ -240,10 +240,10 @@ class Passwords:
 
 
 PASSWORDS = web.AppKey("passwords", Passwords)
-_SAFE = 3  # zxcvbn's score from which a password withstands guessing: more than 10^8 guesses
-_JUDGED_MAX = 72  # characters; zxcvbn takes no more
+_SAFE = 3  # zxcvbn's minimum score: more than 10^8 guesses
+_JUDGED_MAX = 72  # maximum number of characters for zxcvbn
 _JOINED_MAX = 12  # words
-# Words that somebody who knows the venue tries first, and that are in none of zxcvbn's lists.
+# Words that somebody who knows the venue would try first, and that zxcvbn does not know.
 _COMMON_HERE = """
     reservation restaurant terrasse bienvenue motdepasse bonjour administrateur azerty maroc morocco
     casablanca marrakech rabat tanger agadir fes meknes essaouira chefchaouen janvier fevrier mars

@@ -123,12 +123,12 @@ async def _show(request: web.Request, reservation_id: str) -> web.Response:
 
 
 def _read_changes(request: web.Request) -> tuple[dict[str, str], list[str]]:
-    """Return what is entered in the form for changes, or its link's query; and its tables."""
+    """Return the values of the form for changes, or of its link's query, and its tables."""
     if request.path.endswith("/change"):
         form = request[FORM]
         is_shown = REFUSED in request or form.checked("offer")
         return (form.typed(), form.all("more")) if is_shown else ({}, [])
-    if request.path.endswith("/move") and REFUSED in request:  # to be confirmed there
+    if request.path.endswith("/move") and REFUSED in request:  # the form asks for a confirmation
         return {"table": request[FORM].text("table")}, []
     names = ("date", "slot", "table")
     return {name: request.query[name] for name in names if name in request.query}, []
@@ -217,7 +217,7 @@ def _form(act: Act) -> FormHandler:
 
 
 async def seat(request: web.Request, form: Form) -> web.StreamResponse:
-    """`POST /portal/tonight/walk-in`: book a table for a party that stands there, and let it in."""
+    """`POST /portal/tonight/walk-in`: book a table for a party at the door, and check it in."""
     environment, slot = request[ENVIRONMENT], form.text("slot", 5)
     try:
         seated = await environment.database.write(
@@ -256,7 +256,7 @@ async def _change(request: web.Request, form: Form) -> None:
         "date": place.date, "slot": place.slot, "table_ids": place.table_ids,
         "guests": place.guests,
     }  # fmt: skip
-    # If staff do not say otherwise, a partner that writes to its guests itself does so here too.
+    # By default, a partner that sends its guests emails itself also sends this one.
     notify = None if form.checked("tell") else False
     over_capacity = confirms_guests(form)
     await _run_action(
@@ -278,18 +278,18 @@ async def late(request: web.Request, form: Form) -> None:
 
 @_form
 async def cancel_one(request: web.Request, form: Form) -> None:
-    """`POST …/cancel`: cancel the reservation, and tell the guest if `tell` is ticked."""
+    """`POST …/cancel`: cancel the reservation, and notify the guest if `tell` is ticked."""
     await _run_action(request, cancel, notify=form.checked("tell"), words=_read_words(form))
 
 
 @_form
 async def decline_one(request: web.Request, form: Form) -> None:
-    """`POST …/decline`: decline the request, and tell the guest if `tell` is ticked."""
+    """`POST …/decline`: decline the request, and notify the guest if `tell` is ticked."""
     await _run_action(request, decline, notify=form.checked("tell"), words=_read_words(form))
 
 
 def _read_words(form: Form) -> str | None:
-    """Return the line from the house that the email to the guest quotes, or None."""
+    """Return the line from the venue that the email to the guest quotes, or None."""
     return form.text("words", _WORDS_MAX) or None
 
 

@@ -114,7 +114,7 @@ _FIELDS = {
 }  # fmt: skip
 _WHOLE = "whole"  # the value of the field `slot` for the whole evening
 _GUESTS = 2
-_PARTY_SIZES, _GUESTS_SHOWN_MAX = 8, 20  # sizes of a party of walk-ins that can be tapped
+_PARTY_SIZES, _GUESTS_SHOWN_MAX = 8, 20  # the party sizes for walk-ins that have a button
 GUESTS_MAX = 10_000
 _CONTACT_MAX = 1000
 _GUESTS_DIGITS_MAX = 5
@@ -152,7 +152,7 @@ async def show_new(request: web.Request, *, part: bool = False) -> web.Response:
         "statuses": STATUS_WORDS,
         "seat": await environment.database.read(_find_seat, wanted, offer),
     }
-    if request.path.endswith("/walk-in"):  # its fields are not those of the form
+    if request.path.endswith("/walk-in"):  # names of errors that differ from the form's fields
         values["wrong"] = {}
     values["is_part"] = is_part = part or "part" in request.query
     template = f"portal/reservations/{'new_part' if is_part else 'new'}.html"
@@ -242,7 +242,7 @@ def faults_in_words(request: web.Request) -> dict[str, object]:
 
 
 def _in_words(fault: ApiError | Declined, language: Language) -> str:
-    """Return what is wrong, and what staff can do about it."""
+    """Return the problem, and the remedy for staff."""
     if isinstance(fault, ValidationError) and fault.field in _FIELD_SENTENCES:
         return language.gettext(_FIELD_SENTENCES[fault.field])
     if type(fault) is WrongState and "state" in fault.details:

@@ -30,7 +30,7 @@ from web.portal.responses import REFUSED, clock_formatter, language_of, portal_p
 
 _PAGE = 50
 _TEXT_MAX = 200
-_UNASKED = {"page", "note", "lang"}  # query parameters that are no filters
+_UNASKED = {"page", "note", "lang"}  # query parameters that are not filters
 _WAITING_MAX = 30
 _BATCH = 500
 
@@ -41,7 +41,7 @@ async def show_list(request: web.Request) -> web.Response:
     tonight = await database.read(find_tonight)
     wanted = _read_wanted(request, tonight)
     if fault := _find_fault(wanted):
-        request[REFUSED] = fault  # shown at its field, with the filters as they were sent
+        request[REFUSED] = fault  # shown at its field, with the submitted filters
     page = number_parameter(request, "page") or 1
     fields = {
         "from": wanted.first or "", "to": wanted.last or "", "status": wanted.statuses,
@@ -85,7 +85,7 @@ def _read_wanted(request: web.Request, tonight: date) -> Wanted:
 
 
 def _find_fault(wanted: Wanted) -> ApiError | None:
-    """Return what is wrong with the dates, or None."""
+    """Return the error in the dates, or None."""
     for name, text in (("from", wanted.first), ("to", wanted.last)):
         if text and parse_date(text) is None:
             return InvalidDate(field=name)

@@ -143,7 +143,7 @@ def refusal_text(refusal: ApiError | Declined, language: Language) -> str:
         text, details = refusal.rule.text, refusal.rule.blanks
     if isinstance(refusal, StaffRoleMissing):
         details = {"role": language.gettext(str(details["role"]).capitalize())}
-    if language.direction == "rtl":  # what staff entered may run from left to right
+    if language.direction == "rtl":  # entered text may run from left to right
         details = {
             name: isolate(value) if isinstance(value, str) else value
             for name, value in details.items()

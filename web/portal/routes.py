@@ -121,9 +121,6 @@ _ROUTES: tuple[PortalRoute, ...] = (
     _post_live("/portal/venue/closings/{id}/remove", "manager", venue.reopen),
     _get_live("/portal/venue/rules", "manager", venue.show_rules),
     _post_live("/portal/venue/rules", "manager", venue.save_rules),
-    _post_live(
-        "/portal/venue/rules/policies", "manager", venue.save_policies, page=venue.show_rules
-    ),
     _get_live("/portal/door", "manager", door.show_door),
     _post_live("/portal/door/pair", "manager", door.offer),
     _get_live("/portal/door/pairings/{mark}", "manager", door.show_state),

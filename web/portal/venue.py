@@ -15,7 +15,7 @@ from aiohttp import web
 from appliance.box import Box
 from appliance.core.encodings import ENCODINGS, decode_file
 from appliance.core.errors import (
-    ChangedMeanwhile,
+    Faults,
     InvalidDate,
     NotFound,
     field_invalid,
@@ -78,7 +78,7 @@ _TYPES = ("standard", "vip", "booth", "bar", "terrace")
 _LIST_MAX = 50_000
 _TEXTS = ("cancellation", "dressCode")
 _NUMBERS = {"lateArrivalMinutes": (0, 24 * 60), "minimumAge": (0, 120)}
-_KNOWN = (*_TEXTS, *_NUMBERS)
+_POLICIES = (*_TEXTS, *_NUMBERS)
 _RULES = {
     "cancel_hours": _("Guests can cancel until (hours before)"),
     "reminder_hours": _("Email reminder to guests (hours before; 0: none)"),
@@ -115,7 +115,7 @@ def _list_page(
         )
         for line, typed, invalid in found.faults
     ]
-    # Tables that follow each other and differ in their numbers and names alone are shown as one.
+    # Consecutive tables that differ only in number and name are shown as one entry.
     runs = groupby(
         found.tables, lambda t: (t.capacity_min, t.capacity_max, t.minimum_spend, t.type)
     )
@@ -147,7 +147,7 @@ async def add(request: web.Request, form: Form) -> web.Response:
 
 
 def _read_list(form: Form) -> tuple[str, str]:
-    """Return the uploaded or pasted list, and what the file's encoding is called.
+    """Return the uploaded or pasted list, and the name of the file's encoding.
 
     Raises ValidationError if the list is empty, or the file is not text or too long.
     """
@@ -265,56 +265,54 @@ async def reopen(request: web.Request, _form: Form) -> web.Response:
 
 
 async def show_rules(request: web.Request) -> web.Response:
-    """`GET …/rules`: show the forms for the venue's description, booking rules and policies."""
+    """`GET …/rules`: show the form for the venue's description, booking rules and policies."""
     stored = request[ENVIRONMENT].database.peek(get_venue)
-    policies = stored.policies or {}
     venue, typed = stored, request[FORM].typed() if REFUSED in request else {}
     if stored.name == UNFURNISHED.name:  # on a new box, saving the name also activates the venue
         venue = replace(stored, name="", slug="", status="active")
-    # Only the rules form has a `slug`. If that form was rejected, show the entered values.
     unticked = {field.name: "" for field in fields(venue) if field.type is bool}
     stored_values = {field.name: getattr(venue, field.name) for field in fields(venue)}
     values = {
-        "venue": {**stored_values, **unticked, **typed} if "slug" in typed else venue,
+        "venue": {**stored_values, **unticked, **typed} if typed else venue,
         "seen": typed.get("seen") or fingerprint(stored),
         "statuses": STATUSES,
         "booking_url": f"{request[ENVIRONMENT].links.base}/book",
-        "numbers": [
-            (name, language_of(request).gettext(label), *RULES[name])
+        "numbers": {
+            name: (language_of(request).gettext(label), *RULES[name])
             for name, label in _RULES.items()
-        ],
+        },
         "modes": MODES,
-        "policies": policies,
+        "policies": dict.fromkeys(_POLICIES, "") | (stored.policies or {}) | typed,
         "steps": await steps_of(request),
     }
     return portal_page(request, "portal/venue/rules.html", values)
 
 
 async def save_rules(request: web.Request, form: Form) -> web.Response:
-    """`POST …/rules`: save the venue's name, status, booking rules, times and address."""
-    edited = form.fill(request[ENVIRONMENT].database.peek(get_venue))
+    """`POST …/rules`: save the venue's name, status, booking rules, times, address and policies."""
+    stored, faults = request[ENVIRONMENT].database.peek(get_venue), Faults()
+    edited = faults.read(form.fill, stored)
+    policies = _policies(form, stored.policies or {}, faults)
+    faults.raise_all()
     slug, currency = edited.slug or _make_slug(edited.name), edited.currency.upper()
-    edited = replace(edited, slug=slug, currency=currency)
+    edited = replace(edited, slug=slug, currency=currency, policies=policies or None)
     await _write(request, edit_venue, form.text("seen", 64), edited)
     return see_other(request, "/venue/rules", "saved")
 
 
-async def save_policies(request: web.Request, form: Form) -> web.Response:
-    """`POST …/policies`: save the policies. Empty fields are not stored.
+def _policies(form: Form, stored: dict[str, Any], faults: Faults) -> dict[str, Any]:
+    """Return the policies of the form and those of other names, which come from a venue file.
 
-    Policies of other names, which come from a venue file, are kept.
+    Empty fields are left out.
     """
-    venue, seen = request[ENVIRONMENT].database.peek(get_venue), form.text("seen", 64)
-    if fingerprint(venue) != seen:
-        raise ChangedMeanwhile
-    policies: dict[str, Any] = {
-        name: form.lines(name, _PAIR_MAX) for name in _TEXTS if form.lines(name, _PAIR_MAX)
+    texts = {name: faults.read(form.lines, name, _PAIR_MAX) for name in _TEXTS}
+    numbers = {
+        name: faults.read(form.integer, name, *limits)
+        for name, limits in _NUMBERS.items()
+        if form.typed()[name].strip()
     }
-    policies |= {name: form.integer(name, *_NUMBERS[name]) for name in _NUMBERS if form.text(name)}
-    others = {k: value for k, value in (venue.policies or {}).items() if k not in _KNOWN}
-    edited = replace(venue, policies={**policies, **others} or None)
-    await _write(request, edit_venue, seen, edited)
-    return see_other(request, "/venue/rules", "saved")
+    others = {name: value for name, value in stored.items() if name not in _POLICIES}
+    return {name: text for name, text in texts.items() if text} | numbers | others
 
 
 def _make_slug(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Keep the box connected to its relay, and remember it while guests cannot reach it.
+"""Keep the box connected to its relay, and record when guests cannot reach it.
 
 The SSH library is imported only when the box has joined a relay, because it takes 5 MB.
 """
@@ -36,7 +36,7 @@ _NO_HTTPS = (
 _RETRY_SECONDS = (0.5, 3.0)
 _RETRY_REFUSED_SECONDS = (60.0, 90.0)
 _READ_AGAIN_SECONDS = (30.0, 60.0)
-# Time offline before it is observed. To restart the relay takes less, and so does the relay to
+# Time offline before it is reported. Restarting the relay takes less, and so does the relay to
 # notice that an earlier line is dead.
 _QUIET_SECONDS = 30.0
 
@@ -153,7 +153,7 @@ class RelayClient:
             lost.cancel()
 
     async def _pause(self, seconds: tuple[float, float]) -> None:
-        """Wait for `_changed`, or for a random time so that boxes do not all connect at once."""
+        """Wait for `_changed`, or for a random time so that boxes do not all connect together."""
         with suppress(TimeoutError):
             async with asyncio.timeout(random.uniform(*seconds)):  # noqa: S311 - not a secret
                 await self._changed.wait()

@@ -1,4 +1,4 @@
-"""The box's line to its relay: one outgoing SSH connection, and the callers that come through it.
+"""The box's line to its relay: an outgoing SSH connection that carries the callers.
 
 The relay's sshd opens a channel for each caller. A channel begins with a PROXY header, which names
 the caller (HAProxy's doc/proxy-protocol.txt, section 2.2). What follows is TLS, which ends in the
@@ -21,7 +21,7 @@ from appliance.http.request import BY_RELAY, Networks, address_of, is_in
 from appliance.relay import Relay
 from web.connection import READ_AT_ONCE
 
-_LISTEN_HOST = "127.0.0.1"  # of the relay; HAProxy connects there
+_LISTEN_HOST = "127.0.0.1"  # the relay's loopback address, to which HAProxy connects
 _CONNECT_SECONDS = 10.0
 _KEEPALIVE_SECONDS, _KEEPALIVE_MISSES = 4, 1
 _UNACKNOWLEDGED_MS = 8000  # if sent data is not acknowledged for this long, the connection ends
@@ -238,7 +238,7 @@ class _Session(asyncssh.SSHTCPSession[bytes], asyncio.Transport):
         self._end(exc)
 
     def _end(self, error: Exception | None) -> None:
-        """Tell the protocol, once, that the connection is lost."""
+        """Notify the protocol, once, that the connection is lost."""
         if self._is_connected:
             self._is_connected = False
             self._timer.cancel()
@@ -266,7 +266,7 @@ class _Session(asyncssh.SSHTCPSession[bytes], asyncio.Transport):
         self._force_close(None)
 
     def _force_close(self, exc: Exception | None) -> None:
-        """Close at once, without waiting for the relay. asyncio's TLS protocol calls this."""
+        """Close immediately, without waiting for the relay. asyncio's TLS protocol calls this."""
         self._channel.abort()
         asyncio.get_running_loop().call_soon(self._end, exc)
 

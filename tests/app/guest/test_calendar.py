@@ -2,7 +2,7 @@ import pytest
 
 
 def fields(ics: str) -> dict[str, str]:
-    """Return the unfolded content lines of a calendar, by name; of several, the first."""
+    """Return the unfolded content lines of a calendar by name. The first of a name counts."""
     assert ics.endswith("\r\n")
     lines = ics.replace("\r\n ", "").split("\r\n")[:-1]
     return dict(line.split(":", 1) for line in reversed(lines))

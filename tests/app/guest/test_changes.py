@@ -1,4 +1,4 @@
-"""What guests change by themselves from their link, until when, and who hears of it."""
+"""Changes that guests make through their link: what, until when, and who is notified."""
 
 import pytest
 
@@ -16,7 +16,7 @@ async def now_of(world, reservation: str):
 
 
 async def told(world) -> list[str]:
-    """The events and the kinds of emails so far."""
+    """Return the events and the kinds of emails so far."""
     sql = """SELECT type FROM event WHERE type <> 'reservation.created'
              UNION ALL SELECT kind FROM email"""
     return await world.database.read(lambda reader: [row[0] for row in reader.rows(sql)])
@@ -28,7 +28,7 @@ async def test_reducing_the_party_notifies_the_partner_the_guest_and_the_venue(w
 
     assert await post(world, guest, reservation, guests="1") == 303
 
-    assert (await now_of(world, reservation)).guests == 1  # below what the table is meant for
+    assert (await now_of(world, reservation)).guests == 1  # below the table's minimum
     assert await told(world) == ["reservation.updated", "changed", "house_changed"]
 
 

@@ -126,7 +126,7 @@ async def test_response_times_do_not_reveal_whether_a_guessed_link_is_close(worl
     }
     took = {kind: [] for kind in kinds}
 
-    for number in range(SAMPLES):  # in turn, so that other load slows all kinds alike
+    for number in range(SAMPLES):  # alternate, so that other load slows all kinds equally
         for kind, guess in kinds.items():
             token = guess(number)
             begun = time.thread_time()

@@ -54,7 +54,7 @@ async def test_claiming_twice_on_one_device_keeps_one_claim_and_the_same_cookie(
 async def test_a_forged_cookie_lists_no_reservations(world, guest, forge):
     reservation, mine = await claimed(world, guest)
     name, _, token = mine["Cookie"].partition("=")
-    kept = token[:-1] if token[-1] not in "ABCD" else token[1:]  # an A could restore it
+    kept = token[:-1] if token[-1] not in "ABCD" else token[1:]  # an A could restore the original
     forged = {"Cookie": f"{name}={forge.format(kept)}"}
     assert reservation not in await (await guest.get("/me", headers=forged)).text()
     assert (await guest.get(f"/me/{reservation}", headers=forged)).status == 404

@@ -30,7 +30,7 @@ def certificates(tmp_path, clock):
 
 @pytest.fixture
 def orders(monkeypatch):
-    """The orders that reach the authority, which refuses each of them."""
+    """A list of the orders that reach the authority, which refuses all of them."""
     found = []
 
     def obtain(order):

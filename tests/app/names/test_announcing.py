@@ -25,7 +25,7 @@ def an_interface(address, index=2):
 
 @pytest.fixture
 def house(monkeypatch):
-    """A network with one address; the next check fails with `trouble` if it is set."""
+    """A network with one address. If `trouble` is set, the next check raises it."""
     found = SimpleNamespace(address="192.168.1.7", index=2, trouble=None)
 
     def look():
@@ -43,7 +43,7 @@ def house(monkeypatch):
 
 @pytest.fixture
 def told(monkeypatch):
-    """The services announced now and in total; the library raises `trouble` once."""
+    """The services announced now and in total. If `trouble` is set, the library raises it once."""
     found = SimpleNamespace(now=[], all=[], trouble=None)
 
     @asynccontextmanager
@@ -89,7 +89,7 @@ async def test_links_of_both_environments_follow_the_address_and_keep_the_last_o
         ("10.0.0.5", None, "http://10.0.0.5:8080"),
         (ANYWHERE, None, "http://127.0.0.1:8080"),
         (ANYWHERE, "http://10.0.0.9:8080", "http://10.0.0.9:8080"),
-        (ANYWHERE, "http://10.0.0.9:9090", "http://127.0.0.1:8080"),  # it has another port
+        (ANYWHERE, "http://10.0.0.9:9090", "http://127.0.0.1:8080"),  # a different port
         (ANYWHERE, "https://riad.example", "http://127.0.0.1:8080"),  # stored by an older version
     ],
 )

@@ -1,4 +1,4 @@
-"""A box looks for another one of its venue on the network before it serves."""
+"""Before a box serves, it looks for another box of its venue on the network."""
 
 from dataclasses import replace
 from ipaddress import ip_interface
@@ -17,7 +17,7 @@ ANYWHERE = "0.0.0.0"  # noqa: S104 - nothing listens
 
 @pytest.fixture
 def found(monkeypatch):
-    """The base URLs that are announced for the venue; an exception is raised instead."""
+    """The announced base URLs of the venue. An exception in the list is raised."""
     urls = []
 
     async def look_up(_venue_id, _host):
@@ -56,7 +56,7 @@ async def test_a_failing_network_does_not_prevent_the_box_from_serving(box, foun
     [
         ("192.168.1.20", True),
         ("fd00::20", True),
-        ("192.168.1.7", False),  # its own
+        ("192.168.1.7", False),  # the box's own announcement
         ("192.168.2.20", False),
         ("127.0.0.1", False),
         ("169.254.169.254", False),

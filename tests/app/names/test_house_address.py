@@ -1,4 +1,4 @@
-"""Which of the machine's addresses the house reaches, with VPNs, containers and modems beside."""
+"""Which addresses of the machine are reachable from the venue's network, despite VPNs."""
 
 from ipaddress import ip_interface
 

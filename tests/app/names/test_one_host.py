@@ -27,7 +27,7 @@ def settings(data, host, app_url, tls_port):
 
 
 def links(data):
-    """Return the sign-in link and the pairing link that commands print beside the box."""
+    """Return the sign-in link and the pairing link that commands print while the box runs."""
     person = venuebox("staff", "create", "--name", "Yasmine", "--role", "door", "--json", data=data)
     offer = ("--environment", "live", "--name", "Entrée", "--json")
     phone = venuebox("terminal", "pair", *offer, data=data)

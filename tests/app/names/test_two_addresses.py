@@ -81,8 +81,8 @@ async def test_guests_and_partners_get_the_public_address(public):
         ("192.168.1.50", "riad.example", {}, False),  # a router that loops back
         ("203.0.113.9", "riad.example", {}, False),
         ("9.9.9.9", "192.168.1.20:8443", {}, False),  # a forwarded port, and a Host made by hand
-        ("127.0.0.1", "localhost:8080", {}, False),  # what a tunnel on the box may say
-        ("192.168.1.10", "192.168.1.20:8080", {}, False),  # a proxy that is listed
+        ("127.0.0.1", "localhost:8080", {}, False),  # headers from a tunnel on the box
+        ("192.168.1.10", "192.168.1.20:8080", {}, False),  # a trusted proxy
         ("192.168.1.11", "192.168.1.20:8080", {"X-Forwarded-For": "9.9.9.9"}, False),
     ],
 )

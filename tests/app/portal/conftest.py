@@ -21,7 +21,7 @@ async def new_box(tmp_path, clock):
 
 @pytest.fixture(autouse=True)
 def known_hosts(monkeypatch):
-    """The host names that DNS knows, instead of those that it knows here and now."""
+    """The host names that DNS resolves in the test, instead of real ones."""
     known = {"atlas.example.com", "riad.example", "box.example.com"}
 
     async def exists(host):

@@ -12,7 +12,7 @@ SECRET = re.compile(r"whsec_[\w-]{43}")
 
 
 async def a_form(person: Person, path: str) -> dict[str, str]:
-    """Return the hidden field `seen` of the first form on a page that has it."""
+    """Return the hidden field `seen` of the first form on a page that has one."""
     _, text, _ = await person.get(path)
     found = re.search(r'name="seen" value="([^"]+)"', text)
     return {"seen": found[1]} if found else {}
@@ -28,7 +28,7 @@ async def register(person: Person, url: str, *events: str) -> tuple[str, str]:
 
 
 async def eventually(question: Callable[[], Awaitable[bool]]) -> None:
-    """Wait until the answer, which is asked for over HTTP, is yes."""
+    """Repeat an HTTP request until its answer is true."""
     await until(question)
 
 

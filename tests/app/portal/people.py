@@ -18,7 +18,7 @@ CHEAP = {"iterations": 1, "lanes": 1, "memory_cost": 64}
 
 
 def hash_cheaply(password: str) -> str:
-    """The hash of a password, made in no time."""
+    """Return a fast hash of a password."""
     return Argon2id(salt=bytes(16), length=32, **CHEAP).derive_phc_encoded(password.encode())
 
 
@@ -54,7 +54,7 @@ class Person:
         return await self.send("POST", path, data=form or {"-": ""}, headers=headers)
 
     async def save(self, path: str, form: dict[str, Any]) -> tuple[int, str, dict[str, str]]:
-        """Open the tab of the box's page and send its form at `path`, filled with `form`."""
+        """Open a tab of the box page and send its form at `path`, filled with `form`."""
         _, page, _ = await self.get(f"/portal/box?tab={path.rpartition('/')[2]}")
         form_with_mark = rf'action="{path}"[^>]*>\s*<input type="hidden" name="seen" value="(\w+)"'
         seen = re.search(form_with_mark, page)
@@ -68,14 +68,14 @@ class Person:
             method, path, headers={**self.headers, **(headers or {})}, allow_redirects=False,
             **kwargs,
         ) as response:  # fmt: skip
-            if response.content_type == "text/event-stream":  # it has no end
+            if response.content_type == "text/event-stream":  # the stream never ends
                 response.close()
                 return response.status, "", dict(response.headers)
             return response.status, await response.text(), dict(response.headers)
 
 
 async def a_person(running: Running, role: str = "owner", name: str | None = None) -> Person:
-    """Return a signed-in person with that role, whose language is English."""
+    """Return a signed-in person with this role whose language is English."""
     person_id, session = await running.live.database.write(
         sign_in, name or f"{role} {len(role)}", role
     )
@@ -112,7 +112,7 @@ def sign_in(
 
 
 def keeps_settings(running: Running) -> None:
-    """Let the portal store settings, as in every box but the demo."""
+    """Let the portal store settings, as in every box except the demo."""
     file = running.box.directory.settings_file
     (file.parent / "secrets").mkdir(exist_ok=True)
     running.box.save_settings = lambda changes: save_settings(file, changes, {})

@@ -40,7 +40,7 @@ async def when_made(person):
 
 
 def slow_backups(monkeypatch):
-    """Replace Maker.make: put the Maker into the queue, stay at 25 % until the event is set."""
+    """Replace Maker.make: put the Maker into the queue and stay at 25 % until the event is set."""
     begun, may_end = queue.SimpleQueue(), threading.Event()
 
     def make(maker, **_):

@@ -1,4 +1,4 @@
-"""Callers: guests whose data is still kept are offered and fill the form of a new reservation."""
+"""Known guests are suggested while staff fill in the form for a new reservation."""
 
 import html
 import json

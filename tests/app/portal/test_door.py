@@ -140,7 +140,7 @@ async def test_the_door_log_shows_an_evening_with_its_totals_and_filters(running
     assert "<b>2</b> scans refused" in everything
     assert "Salma &lt;i&gt;" in everything
     pages = (everything, refused, at_one, named, none, yesterday)
-    assert [page.count('<tr><th scope="row">') for page in pages] == [3, 2, 1, 2, 0, 0]
+    assert [page.count('<th scope="row">') for page in pages] == [3, 2, 1, 2, 0, 0]
 
 
 @pytest.mark.parametrize("text", ["elodie", "ÉLODIE B", "svc-7k2", "t1"])
@@ -150,7 +150,7 @@ async def test_a_guest_is_found_in_the_door_log_in_any_spelling(running, manager
 
     page = (await manager.get(f"/portal/door/log?q={quote(text)}"))[1]
 
-    assert page.count('<tr><th scope="row">') == 1
+    assert page.count('<th scope="row">') == 1
 
 
 async def test_a_scan_uploaded_the_next_day_is_listed_in_the_evening_when_it_happened(
@@ -170,7 +170,7 @@ async def test_a_scan_uploaded_the_next_day_is_listed_in_the_evening_when_it_hap
         for day in ("2026-11-20", "2026-11-21")
     ]
 
-    assert [page.count('<tr><th scope="row">') for page in evenings] == [1, 0]
+    assert [page.count('<th scope="row">') for page in evenings] == [1, 0]
     assert ["<b>1</b> scan" in page for page in evenings] == [True, False]
 
 
@@ -183,7 +183,7 @@ async def test_a_long_evening_is_paginated_and_any_page_number_is_accepted(runni
     second = (await manager.get("/portal/door/log?page=2"))[1]
 
     assert "page=2" in first
-    assert second.count('<tr><th scope="row">') == 1
+    assert second.count('<th scope="row">') == 1
     for page in ("0", "-1", "99999999999999999999", "x", "²"):
         assert (await manager.get(f"/portal/door/log?page={page}"))[0] == 200
     for day in ("2026-02-30", "0001-01-01", "9999-12-31", "x"):

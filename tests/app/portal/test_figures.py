@@ -1,4 +1,4 @@
-"""The evening in figures, beside the same evening of the weeks before."""
+"""The figures of an evening, compared with the same weekday of earlier weeks."""
 
 import re
 from datetime import date

@@ -27,7 +27,7 @@ TYPED_IN = {"name", "slug", "first", "last", "reason", "time_zone", "currency", 
 
 
 def said_at(page: str, name: str) -> str:
-    """Return the error beside that field, which must be marked invalid and focused."""
+    """Return the error beside this field, which must be marked invalid and focused."""
     tag = re.search(rf'<(?:input|select|textarea)[^>]*\bname="{name}"[^>]*>', page)[0]
     described = rf'aria-invalid="true" aria-describedby="refused-{name}\b[^"]*" autofocus'
     assert re.search(described, tag), tag
@@ -45,12 +45,13 @@ def said_at(page: str, name: str) -> str:
      ("venue/rules", {**VENUE, "cancel_hours": "721"}, "cancel_hours"),
      ("venue/rules", {**VENUE, "contact_days": "0"}, "contact_days"),
      ("venue/rules", {**VENUE, "early_minutes": "two"}, "early_minutes"),
-     ("venue/rules/policies", {"minimumAge": "old", "dressCode": ""}, "minimumAge"),
+     ("venue/rules", {**VENUE, "minimumAge": "old", "dressCode": ""}, "minimumAge"),
      ("venue/slots", {**SLOT, "start": "10 pm"}, "start"),
      ("venue/slots", {**SLOT, "end": SLOT["start"]}, "end"),
      ("venue/slots", {**SLOT, "days": "9"}, "days"),
      ("venue/slots", {key: SLOT[key] for key in ("name", "start", "end")}, "days"),
      ("venue/closings", {"first": "2026-12-26", "last": "2026-12-24", "reason": "x"}, "last"),
+     ("venue/closings", {"first": "2020-12-26", "last": "", "reason": "x"}, "first"),
      ("venue/closings", {"first": "2026-12-24", "last": "", "reason": LONG}, "reason"),
      ("door/pair", {"name": "", "role": "scan"}, "name"),
      ("box/mail", {**MAIL, "port": "smtp"}, "port"),
@@ -60,7 +61,7 @@ def said_at(page: str, name: str) -> str:
 async def test_an_error_is_shown_beside_its_field(new_box, path, form, field):
     keeps_settings(new_box)
     owner = await a_person(new_box)
-    if path in {"venue/rules", "venue/rules/policies"}:
+    if path == "venue/rules":
         form = {**form, "seen": value_of((await owner.get("/portal/venue/rules"))[1], "seen")}
 
     send = owner.save if path.startswith("box/") else owner.post

@@ -1,4 +1,4 @@
-"""The house hears of what guests do: emails by the venue's rules, and lines on the board."""
+"""The venue is notified of what guests do: by email, according to its rules, and on the board."""
 
 from dataclasses import replace
 from datetime import date
@@ -160,7 +160,7 @@ async def test_the_venue_is_emailed_once_about_a_check_that_fails_twice_in_a_row
     bad = replace(Check.fail("no backup", "plug the stick in"), name="backups")
 
     async def look(result):
-        """Return how many emails this look adds."""
+        """Run the check once and return how many emails it adds."""
         before = len(sent)
         clock.advance(300)
         shown.append(result)
@@ -168,7 +168,7 @@ async def test_the_venue_is_emailed_once_about_a_check_that_fails_twice_in_a_row
         return len(sent) - before
 
     assert [await look(result) for result in (good, bad, good, bad)] == [0, 0, 0, 0]
-    assert await look(bad) == 1  # the mail server does not take it
+    assert await look(bad) == 1  # the mail server rejects the email
     outcome[0] = "accepted"
     assert [await look(bad) for _ in range(3)] == [1, 0, 0]
     assert [await look(result) for result in (good, bad, bad)] == [0, 0, 1]

@@ -1,4 +1,4 @@
-"""Key pages: keys are shown once, rotated with their lineage, revoked at once."""
+"""Key pages: a key is shown once, rotated within its lineage, and revoked immediately."""
 
 import asyncio
 import logging
@@ -113,7 +113,7 @@ async def test_the_end_of_a_key_can_be_moved_earlier_but_not_later(running, mana
 
 
 async def noted(running: Running) -> None:
-    """Wait for the commit of a key's use, which the request does not wait for."""
+    """Wait until the use of a key is committed. The request itself does not wait for it."""
     await asyncio.sleep(0.01)
     await until(lambda: not running.live.database.waiting, "the commit of a key's use")
 

@@ -1,4 +1,4 @@
-"""Parties that have left and parties that did not come: their tables are free at once."""
+"""Parties that have left or did not come: their tables are free immediately."""
 
 import re
 

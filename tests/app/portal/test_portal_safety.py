@@ -77,7 +77,7 @@ async def pages(running, person):
 
 @pytest.fixture
 async def everything(running):
-    """Sign in an owner, and add rows to each table with text."""
+    """Sign in an owner, and add rows with markup to each table."""
     owner = await a_person(running, "owner")
     await seat(running, notes="x", external_ref="x")
     await seat(running, table="T2", status="requested", access_code=None)

@@ -23,7 +23,7 @@ def a_form(**changes):
 
 
 def offered(page):
-    """The free tables that seat so many guests; those that do not are in a group after them."""
+    """Return the free tables with enough seats. Tables with too few are in a separate group."""
     select = re.search(r'<select id="new-table".*?</select>', page, re.DOTALL)[0]
     return set(re.findall(r'value="([0-9a-f-]{36})"', select.partition("<optgroup")[0]))
 

@@ -155,7 +155,7 @@ async def test_the_setup_steps_are_shown_to_the_owner_until_the_rest_is_postpone
     assert (await owner.post(done))[0] == 303
 
     assert done not in (await owner.get(RULES))[1]
-    for person, count in ((owner, 6), (manager, 0)):  # they stay listed for ever
+    for person, count in ((owner, 6), (manager, 0)):  # the steps stay listed permanently
         _, page, _ = await person.get("/portal/box")
         assert len(re.findall(r'<li><a href="/portal/[^"]*" class="', page)) == count
 
@@ -221,7 +221,7 @@ async def test_the_stored_mail_password_is_not_sent_to_another_server(new_box, t
 
 @pytest.fixture
 def sent(monkeypatch):
-    """The mail server and password of each test letter."""
+    """The mail server and the password that each test email used."""
     found = []
 
     async def send(mail, *_):
@@ -264,7 +264,7 @@ async def test_a_test_email_uses_the_settings_in_force(new_box, sent):
 
 
 async def change(environment, **changes):
-    """Change the venue of that environment."""
+    """Change the venue of this environment."""
 
     def edit(tx):
         venue = get_venue(tx)

@@ -172,7 +172,7 @@ async def test_a_form_submitted_after_the_session_ended_is_reported_as_not_saved
     place = (await owner.post("/portal/venue/slots", {"start": "20:00"}))[2]["Location"]
 
     assert "was not saved" in (await owner.get(place))[1]
-    place = (await owner.post("/portal/venue/rules/policies"))[2]["Location"]
+    place = (await owner.post("/portal/venue/rules"))[2]["Location"]
     assert "next=/portal/venue/rules&" in place
     assert "was not saved" not in (await owner.get("/portal/sign-in?next=/portal/venue/slots"))[1]
     assert "not-saved" not in (await owner.post("/portal/sign-out"))[2]["Location"]

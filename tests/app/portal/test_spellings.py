@@ -1,4 +1,4 @@
-"""A name or a password in another spelling of the same letters is the same."""
+"""Names and passwords are the same in every Unicode spelling of their letters."""
 
 import unicodedata
 

@@ -1,4 +1,4 @@
-"""What the guest is given or told by staff: the pass, and the word that something is cancelled."""
+"""Staff send the guest the pass, or notify the guest of a cancellation."""
 
 import re
 from urllib.parse import parse_qs, urlsplit

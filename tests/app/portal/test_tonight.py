@@ -159,7 +159,7 @@ async def test_the_printed_list_has_every_guest_with_a_tick_box_per_person(runni
 
 
 async def listen(person, *pages):
-    """Return the shared stream of a browser with these pages: environment, evening, position."""
+    """Open a browser's shared stream for these pages (environment, evening, position)."""
     asked = [("page", f"{n}!{page}") for n, page in enumerate(pages or (f"live!{TONIGHT}!",))]
     response = await person.running.client.get("/live", params=asked, headers=person.headers)
     assert response.content_type == "text/event-stream"

@@ -37,7 +37,7 @@ def authority():
 
 
 class Site:
-    """Serves `content` at any https address with `status`, and counts the bytes that were asked."""
+    """Serve `content` with `status` at any https address, and count the requested bytes."""
 
     def __init__(self):
         self.content, self.status, self.requests = b"", 200, 0
@@ -61,7 +61,7 @@ class Site:
 
 @pytest.fixture
 async def site(running, authority, tmp_path, monkeypatch):
-    """The site at `update.url` of version 1.0, whose systemd takes requests."""
+    """The update site of a box of version 1.0 that runs under systemd."""
     monkeypatch.setattr(service, "UNIT", tmp_path / "venuebox.service")
     path = service.make_update_units(tmp_path, "/usr/bin/venuebox")["venuebox-update.path"]
     (tmp_path / "venuebox-update.path").write_text(path, "utf-8")
@@ -92,7 +92,7 @@ async def test_the_owner_can_install_a_newer_release(running, site, tmp_path, ow
     [entry, *_] = await running.live.database.read(list_audit_entries, 1, before=2**53)
     assert (entry.actor, entry.what) == (f"staff:{owner.id}", "update_requested")
     assert POLLS in (await owner.get("/portal/box?tab=version"))[1]
-    assert site.requests == 1  # in ten minutes
+    assert site.requests == 1  # the box asks again after ten minutes
 
 
 async def test_only_the_owner_can_install_a_release(site, tmp_path, owner, manager):

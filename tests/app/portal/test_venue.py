@@ -128,10 +128,10 @@ async def test_overlapping_slots_are_listed_with_their_hours(manager):
      ("closings", {"first": ""}), ("closings", {"first": "2026-02-30"}),
      ("closings", {"first": "2026-11-20"}),
      ("closings", {"first": "2026-11-28", "last": "2099-01-01"}),
-     ("rules/policies", {"minimumAge": "121"})],
+     ("rules", {"minimumAge": "121"})],
 )  # fmt: skip
 async def test_an_invalid_slot_closing_or_policy_is_refused(running, page, form, manager):
-    form = await rules_form(manager, **form) if page == "rules/policies" else form
+    form = await rules_form(manager, **form) if page == "rules" else form
     assert (await manager.post(f"/portal/venue/{page}", form))[0] == 400
     assert len(await slots_of(running)) == 3
     assert await running.live.database.read(list_closings) == []
@@ -306,7 +306,7 @@ async def test_address_map_link_and_phone_are_saved_and_an_empty_field_clears_th
 
     assert status == 303
     venue = await running.live.database.read(get_venue)
-    shown = {**place, "phone": "+212 5 24 00 00 00"}  # as it is dialled
+    shown = {**place, "phone": "+212 5 24 00 00 00"}  # the number in its dialled form
     assert {name: getattr(venue, name) for name in place} == shown
     _, page, _ = await manager.get("/portal/venue/rules")
     assert place["address"] in page
@@ -339,13 +339,13 @@ async def test_policies_from_the_portal_are_added_to_those_of_a_venue_file(runni
         manager, cancellation="24 h avant.", lateArrivalMinutes="20", minimumAge="", dressCode=""
     )
 
-    assert (await manager.post("/portal/venue/rules/policies", form))[0] == 303
+    assert (await manager.post("/portal/venue/rules", form))[0] == 303
 
     _, found, _ = await running.call("GET", "/v1/venue")
     assert found["policies"] == {
         "cancellation": "24 h avant.", "lateArrivalMinutes": 20, "parking": "voiturier",
     }  # fmt: skip
     empty = await rules_form(manager)
-    await manager.post("/portal/venue/rules/policies", empty)
+    await manager.post("/portal/venue/rules", empty)
     found = (await running.call("GET", "/v1/venue"))[1]["policies"]
     assert found == {"parking": "voiturier"}

@@ -75,7 +75,7 @@ async def test_a_list_with_an_error_adds_nothing_and_its_line_is_escaped(running
 async def test_a_table_added_in_the_meantime_is_named_and_the_list_is_kept(
     running, manager, monkeypatch
 ):
-    monkeypatch.setattr("web.portal.venue._numbers", lambda _: frozenset())  # as at the preview
+    monkeypatch.setattr("web.portal.venue._numbers", lambda _: frozenset())  # like the preview
 
     status, page, _ = await manager.post("/portal/venue/tables", {"list": "A1\nT1"})
 

@@ -1,4 +1,4 @@
-"""A relay in this process, which keeps to the rules of sshd, and callers that come through it."""
+"""A relay in this process that follows the rules of sshd, and callers that connect through it."""
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
@@ -15,7 +15,7 @@ USER, NAME = "venuebox-relay", "a.example"
 
 
 def header_of(caller, port=4444):
-    """The PROXY header that HAProxy sends for this caller."""
+    """Return the PROXY header that HAProxy sends for this caller."""
     address = ip_address(caller).packed
     rest = address + bytes(len(address)) + port.to_bytes(2) + (443).to_bytes(2)
     family = 0x11 if len(address) == 4 else 0x21
@@ -23,7 +23,7 @@ def header_of(caller, port=4444):
 
 
 class Answering(asyncio.Protocol):
-    """A box's protocol: answers what it reads with a mark in front, and keeps what it saw."""
+    """A box's protocol. It answers with what it read, marked at the start, and records it."""
 
     def __init__(self, seen):
         self.seen, self.transport = seen, None
@@ -58,7 +58,7 @@ class _Sshd(asyncssh.SSHServer):
 
 
 class World:
-    """A relay that listens. `listen_port` is the port that its box may ask for."""
+    """A running relay. The box may only request the port `listen_port`."""
 
     def __init__(self, listen_port):
         self.listen_port = listen_port
@@ -72,7 +72,7 @@ class World:
         )  # fmt: skip
 
     def admit(self, root):
-        """Let the box in `root` join; return what its owner pastes."""
+        """Let the box in `root` join. Return the relay that its owner enters."""
         self.keys.add(ensure_key(root).split()[1].encode())
         return Relay(
             USER, HERE, self.server.get_port(), self.listen_port,
@@ -80,7 +80,7 @@ class World:
         )  # fmt: skip
 
     def cut(self):
-        """End every line."""
+        """Close the connections of all boxes."""
         for each in list(self.lines):
             each.abort()
 
@@ -89,7 +89,7 @@ class World:
 
     @asynccontextmanager
     async def calling(self, *parts):
-        """A caller who sends these parts one after the other."""
+        """Connect as a caller and send these parts one after another."""
         reader, writer = await asyncio.open_connection(HERE, self.listen_port)
         try:
             for part in parts:
@@ -102,7 +102,7 @@ class World:
                 await writer.wait_closed()
 
     async def ask(self, *parts):
-        """All that a caller who sends these parts receives until the first pause."""
+        """Send these parts as a caller. Return everything received until the first pause."""
         async with self.calling(*parts) as (reader, _), within("an answer"):
             with suppress(ConnectionResetError):
                 return await reader.read(65536)

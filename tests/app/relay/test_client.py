@@ -1,4 +1,4 @@
-"""The box's connection to its relay: it comes back by itself, and says when it cannot."""
+"""The box reconnects to its relay by itself, and reports when it cannot."""
 
 import asyncio
 import socket
@@ -18,7 +18,7 @@ from web.relay.client import RelayClient
 
 
 class Joined:
-    """A box, its relay, and the client between them."""
+    """A box, its relay, and the relay client that connects them."""
 
     def __init__(self, box, root, relay):
         self.box, self.root, self.relay = box, root, relay
@@ -33,7 +33,7 @@ class Joined:
         return {(each.name, each.detail) for each in self.box.live.database.peek(list_observations)}
 
     async def until_seen(self, *wanted):
-        """Wait until these faults are observed, and no others."""
+        """Wait until exactly these faults are observed."""
         await self.relay.until(lambda: self.seen_faults() == set(wanted))
 
     async def until_told(self, *names):
@@ -49,7 +49,7 @@ class Joined:
             return False
 
     def change(self, relay):
-        """As a command in another process does."""
+        """Change the relay file as a command in another process does."""
         if relay is None:
             relay_file(self.root).unlink()
         else:
@@ -116,7 +116,7 @@ async def test_an_unresponsive_relay_is_reported_until_it_responds(
     [
         ({"fingerprint": "SHA256:other"}, "relay_other_key"),
         ({"user": "somebody"}, "relay_revoked"),
-        ({"listen_port": 1}, "relay_taken"),  # another box's, or this one's old one
+        ({"listen_port": 1}, "relay_taken"),  # the key of another box
     ],
 )
 async def test_each_refusal_is_reported_until_the_relay_accepts_the_box(joined, change, name):
@@ -140,7 +140,7 @@ async def test_an_unusable_file_or_key_is_reported_until_it_works(joined, monkey
         joined.relay.cut()
         await joined.until_told("relay_unusable")
 
-        file.write_bytes(whole)  # nothing tells the box
+        file.write_bytes(whole)  # the box gets no error
 
         await joined.until_reached()
         await joined.until_seen()

@@ -1,4 +1,4 @@
-"""The line that a relay's operator sends."""
+"""Parsing the line that a relay's operator sends to a box's owner."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The box's line: callers come through it, and neither they nor the relay can do more."""
+"""The box's connection to its relay: what callers and the relay can do through it."""
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
@@ -29,7 +29,7 @@ async def opened(relay, root, protocol, may_accept=lambda _caller: True):
 
 @pytest.fixture
 async def seen(relay, root):
-    """What the box reads, with its callers."""
+    """A list of what the box reads, with the callers' addresses."""
     found = []
     async with opened(relay, root, partial(Answering, found)):
         yield found
@@ -75,7 +75,7 @@ def test_only_a_caller_address_without_privileges_is_plausible(caller, is_so):
 
 
 class Failing(asyncio.Protocol):
-    """A protocol with a fault."""
+    """A protocol that raises an exception."""
 
     def data_received(self, _data):
         raise ValueError("a fault")
@@ -95,7 +95,7 @@ async def test_an_error_in_one_connection_does_not_end_the_others(relay, root):
 
 
 async def test_callers_are_accepted_one_after_another(relay, root, monkeypatch):
-    """A relay that opens hundreds at once would otherwise hold up the door."""
+    """Otherwise, a relay that opens hundreds of connections at once would delay scans."""
     monkeypatch.setattr(line, "_CALLERS_PER_SECOND", 0.001)
     monkeypatch.setattr(line, "_CALLERS_AT_ONCE", 2)
     async with opened(relay, root, partial(Answering, [])):
@@ -105,7 +105,7 @@ async def test_callers_are_accepted_one_after_another(relay, root, monkeypatch):
 
 
 class Closing(asyncio.Protocol):
-    """A protocol that closes every connection at once."""
+    """A protocol that closes every connection immediately."""
 
     def connection_made(self, transport):
         transport.abort()
@@ -172,7 +172,7 @@ async def test_a_relay_cannot_use_up_the_limits_of_a_caller_on_the_lan(
 
 
 async def test_an_ssh_server_that_requires_compression_is_refused(root, unused_tcp_port):
-    """A few compressed bytes could unpack to all of the memory."""
+    """A few compressed bytes could expand to fill the memory."""
     async with a_relay(unused_tcp_port, compression_algs=["zlib@openssh.com", "zlib"]) as relay:
         joined = relay.admit(root)
         with pytest.raises(asyncssh.KeyExchangeFailed):

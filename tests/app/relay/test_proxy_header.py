@@ -1,4 +1,4 @@
-"""The PROXY header (version 2) with which a caller's connection begins."""
+"""The PROXY header (version 2) at the start of a caller's connection."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def header(rest, family=0x11, command=0x21):
         (header(V4), "192.0.2.7"),
         (header(V6, 0x21), "2001:db8::7"),
         (header(MAPPED, 0x21), "192.0.2.7"),
-        (header(V4 + b"\x04\x00\x01\x00"), "192.0.2.7"),  # with another field
+        (header(V4 + b"\x04\x00\x01\x00"), "192.0.2.7"),  # with an additional field
     ],
 )
 def test_the_callers_address_is_read_however_the_header_is_split(sent, caller):

@@ -23,7 +23,7 @@ async def registered(running: Running, lent=None):
 
 
 def path_of(lent):
-    """Return the path of the receiver: the tests use another host."""
+    """Return only the path of the receiver's URL, because the tests use another host."""
     return urlsplit(lent["url"]).path
 
 

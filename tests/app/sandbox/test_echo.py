@@ -1,4 +1,4 @@
-"""Echo receivers: what they show, how they answer, and that they open no connection."""
+"""Echo receivers: what they show, how they respond, and that they open no connection."""
 
 import hmac
 import json

@@ -1,4 +1,4 @@
-"""What a terminal sends that decided by itself while the box was out of reach."""
+"""The scans that a terminal uploads after it decided them while the box was unreachable."""
 
 from itertools import count
 from typing import Any
@@ -7,7 +7,7 @@ _numbers = count(1)
 
 
 def a_scan(**members: Any) -> dict[str, Any]:
-    """A guest whom the terminal let in at 18:50, ten minutes before the box hears of it."""
+    """Return a scan of a guest admitted offline at 18:50, ten minutes before the upload."""
     return {
         "scanId": f"apart-{next(_numbers)}",
         "at": "2026-11-21T18:50:00.000Z",
@@ -17,7 +17,7 @@ def a_scan(**members: Any) -> dict[str, Any]:
 
 
 async def sync(door, *scans: dict[str, Any], **members: Any) -> list[dict[str, Any]]:
-    """The results of one call."""
+    """Upload scans in one call and return the results."""
     status, answer = await door.call("POST", "/sync", {"scans": list(scans), **members})
     assert status == 200, answer
     return answer["results"]

@@ -1,4 +1,4 @@
-"""A door of the real application over a furnished box, and terminals to speak with."""
+"""A door of the real application with a furnished box, and terminals that call it."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ from web import application
 
 @dataclass
 class Door:
-    """Calls of one terminal to one environment, and the guests who may come."""
+    """One terminal of one environment, with its calls and its guests."""
 
     environment: Environment
     client: TestClient[web.Request, web.Application]
@@ -36,7 +36,10 @@ class Door:
     async def call(
         self, method: str, path: str, body: Any = None, **kwargs: Any
     ) -> tuple[int, dict[str, Any]]:
-        """A call below the terminal's base address: (status, decoded body); None drops a header."""
+        """Send a request below the terminal's base path. Return (status, decoded body).
+
+        A header that is None is not sent.
+        """
         headers = {"Authorization": f"Bearer {self.token}"} | kwargs.pop("headers", {})
         headers = {name: value for name, value in headers.items() if value is not None}
         url = f"{self.environment.prefix}/terminal/v1{path}"
@@ -46,32 +49,32 @@ class Door:
             return response.status, await response.json()
 
     async def scan(self, code: str, **members: Any) -> dict[str, Any]:
-        """The verdict on a code, under a fresh scanId unless one is given."""
+        """Scan a code, with a new scanId unless one is given. Return the verdict."""
         body = {"scanId": f"scan-{next(self._numbers)}", "code": code, **members}
         status, verdict = await self.call("POST", "/scans", body)
         assert status == 200, verdict
         return verdict
 
     async def guest(self, **changes: Any) -> Reservation:
-        """A confirmed reservation: two guests at T1 tonight for the whole evening."""
+        """Create a confirmed reservation for two at T1, tonight, for the whole evening."""
         return await self.environment.database.write(add_reservation, **changes)
 
     async def pass_of(self, reservation: Reservation) -> str:
-        """The text of the guest's QR code."""
+        """Return the text of the guest's QR code."""
         return await self.environment.database.read(
             pass_text, self.environment.keyring, self.environment.name, reservation
         )
 
     async def now_of(self, reservation: Reservation) -> Reservation:
-        """The reservation as it is now."""
+        """Return the current state of the reservation."""
         return await self.environment.database.read(get_reservation, reservation.id)
 
     async def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """What the environment's database answers."""
+        """Run a query on the environment's database."""
         return await self.environment.database.read(lambda reader: list(reader.rows(sql)))
 
     async def other(self, name: str = "Porte 2", **kwargs: Any) -> "Door":
-        """A second terminal of the same environment."""
+        """Create a second terminal in the same environment."""
         return await _door(self.environment, self.client, self.clock, name, **kwargs)
 
 
@@ -88,7 +91,7 @@ async def _door(
 
 @pytest.fixture(autouse=True)
 def no_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no job of the box complete or forget a reservation beside the test."""
+    """Prevent the box's jobs from changing reservations during a test."""
 
     async def nothing(_app: web.Application) -> AsyncIterator[None]:
         yield
@@ -103,18 +106,18 @@ def box(running: Running) -> Box:
 
 @pytest.fixture
 def client(running: Running) -> TestClient[web.Request, web.Application]:
-    """The real application, which a test tells by a header from which device it is called."""
+    """The real application. The header `X-Device` says which device sends a request."""
     running.app._state[CALLER_OF] = lambda request: request.headers.get("X-Device", "one")
     return running.client
 
 
 @pytest.fixture
 async def door(box: Box, client, clock) -> Door:
-    """The terminal `Porte 1` of the live environment, which may do everything, in French."""
+    """The terminal `Porte 1` of the live environment, with every role, in French."""
     return await _door(box.live, client, clock, "Porte 1")
 
 
 @pytest.fixture
 async def test_door(box: Box, client, clock) -> Door:
-    """The same in the test environment."""
+    """The terminal `Porte 1` of the test environment."""
     return await _door(box.test, client, clock, "Porte 1")

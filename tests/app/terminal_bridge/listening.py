@@ -1,4 +1,4 @@
-"""A terminal that listens: reads the box's server-sent events one by one."""
+"""A terminal that reads the box's server-sent events one by one."""
 
 import json
 from contextlib import asynccontextmanager
@@ -10,7 +10,7 @@ from tests.waiting import within
 
 @dataclass
 class Heard:
-    """One event: its kind, its id, its data, and the page that it is for in a shared stream."""
+    """One event: its type, id and data, and its page in a shared stream."""
 
     kind: str
     position: str
@@ -19,7 +19,7 @@ class Heard:
 
 
 class Ear:
-    """The events of one stream, in their order."""
+    """The events of one stream, in order."""
 
     def __init__(self, response) -> None:
         self.response = response
@@ -27,7 +27,7 @@ class Ear:
         self.first: Heard | None = None
 
     async def next(self) -> Heard | None:
-        """The next event; None once the stream is over."""
+        """Return the next event, or None at the end of the stream."""
         async with within("an event of the stream"):
             while True:
                 lines = await self._block()
@@ -38,12 +38,12 @@ class Ear:
                 if "event" in members:
                     data = json.loads(members["data"])
                     return Heard(members["event"], self.position, data)
-                if "data" in members:  # the stream that a browser's pages share
+                if "data" in members:  # the shared stream of a browser's pages
                     told = json.loads(members["data"])
                     return Heard(told["kind"], told["id"], told["data"], told["to"])
 
     async def until(self, kind: str) -> Heard:
-        """The next event of that kind; those before it are passed over."""
+        """Return the next event of this type and skip those before it."""
         while (heard := await self.next()) is not None:
             if heard.kind == kind:
                 return heard
@@ -62,7 +62,7 @@ class Ear:
 
 @asynccontextmanager
 async def listening(door, after: str | None = None):
-    """An open stream of this terminal, past its first event or `after` a position."""
+    """Open a stream of this terminal and skip its first event, or start `after` a position."""
     headers = {"Authorization": f"Bearer {door.token}"}
     if after is not None:
         headers["Last-Event-ID"] = after

@@ -1,4 +1,4 @@
-"""Eight terminals scan one crowd in and out, with retries, and each of them hears the feed."""
+"""Eight terminals with live feeds scan the same guests in and out, with retries."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ from tests.unit.arrivals import add_reservation
 
 TERMINALS = 8
 PATIENCE = 60.0
-_LEAVING = 0.5  # the part of the further scans that are exits
+_LEAVING = 0.5  # the proportion of later scans that are exits
 
 
 @dataclass(frozen=True)
@@ -33,21 +33,21 @@ class Party:
 
 @dataclass
 class Terminal:
-    """What one of the terminals was answered, and what its feed told it."""
+    """The answers and the feed events that one terminal received."""
 
     id: str
     token: str
-    verdicts: dict = field(default_factory=dict)  # scanId -> the answer, the same each time
-    rows: dict = field(default_factory=dict)  # reservation id -> the latest row heard
+    verdicts: dict = field(default_factory=dict)  # scanId -> its answer, which never changes
+    rows: dict = field(default_factory=dict)  # reservation id -> the latest row from the feed
     totals: dict = field(default_factory=dict)
-    check_ins: Counter = field(default_factory=Counter)  # people, by reservation
+    check_ins: Counter = field(default_factory=Counter)  # number of people by reservation id
     resets: int = 0
     cut: int = 0
 
 
 @dataclass
 class Crowd:
-    """The parties, the terminals, and how long each decision took, in seconds."""
+    """The parties, the terminals, and the duration of each decision in seconds."""
 
     data: object
     parties: list
@@ -56,7 +56,7 @@ class Crowd:
 
 
 def expect(data, parties, seed):
-    """So many parties of tonight in a founded live box, and eight terminals."""
+    """Create parties for tonight and eight terminals in the live environment."""
     path = data / "live.db"
     directory = DataDirectory(data)
     keyring = Keyring(directory.master_key(), "live")
@@ -77,7 +77,7 @@ def expect(data, parties, seed):
 
 
 async def storm(crowd, address, scans, seed):
-    """All terminals scan at once; every party comes at least once, and any comes again or goes."""
+    """Let all terminals scan at once. Every party comes at least once; some go out or return."""
     chance = random.Random(seed)
     more = chance.choices(crowd.parties, k=scans - len(crowd.parties))
     work = [(party, False) for party in crowd.parties]
@@ -110,7 +110,7 @@ async def storm(crowd, address, scans, seed):
 
 
 def complaints(crowd, evening):
-    """Everything that is wrong at the end; nothing, it is hoped."""
+    """Return everything that is wrong at the end."""
     rows = {row["id"]: row for row in evening["items"]}
     first, people = Counter(), Counter()
     for terminal in crowd.terminals:
@@ -134,7 +134,7 @@ def complaints(crowd, evening):
 
 
 def _miscounted(crowd, evening):
-    """The parties of which the list has more or fewer inside than the terminals were told."""
+    """Return the parties whose number inside differs from what the terminals were told."""
     told = Counter()
     for verdict in (each for terminal in crowd.terminals for each in terminal.verdicts.values()):
         told[verdict["reservation"]["id"]] += verdict["admitted"] + verdict["moved"]
@@ -188,7 +188,7 @@ async def _scan_all(crowd, terminal, client, share, chance):
 
 
 async def _hang_up(client, terminal, body, after):
-    """Send it and leave before the answer: the network is bad."""
+    """Send a request and disconnect before the answer, as on a bad network."""
     sent = asyncio.create_task(_call(client, terminal, "POST", "/scans", body))
     await asyncio.sleep(after)
     sent.cancel()
@@ -204,9 +204,9 @@ async def _call(client, terminal, method, path, body=None):
 
 
 async def _listen(terminal, client, chance):
-    """Hear everything; now and then the connection breaks, and it comes back for the rest.
+    """Follow the feed. Sometimes disconnect, and reconnect for the missed events.
 
-    Who is too slow on a busy machine is told to load the evening again, and does.
+    On a busy machine, a slow listener is told to reload the evening, and does so.
     """
     position = None
     while True:

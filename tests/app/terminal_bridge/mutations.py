@@ -1,4 +1,4 @@
-"""Guest passes as a forger, a scratch or a bad scanner would make them."""
+"""Guest passes that are forged, scratched or badly scanned."""
 
 import base64
 import random
@@ -13,13 +13,13 @@ _FOREIGN = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 
 
 def mutate(chance: random.Random, passes: list[str]) -> str:
-    """One of the passes, changed somehow; in rare cases it may say the same as before."""
+    """Return one of the passes with a random change. In rare cases it is still equivalent."""
     text = chance.choice(passes)
     return chance.choice(_WAYS)(chance, text, passes)
 
 
 def raw_of(text: str) -> bytes:
-    """The 84 bytes of a pass."""
+    """Return the 84 bytes of a pass."""
     return base64.b32decode(text[len(PREFIX) :] + "=")
 
 

@@ -1,4 +1,4 @@
-"""Who may speak for a terminal, and what each role may do."""
+"""How terminals authenticate, and what each role may do."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What else may be scanned or typed: access links, access codes, names."""
+"""Other texts that can be scanned or typed: guest links, access codes, names."""
 
 import pytest
 
@@ -84,7 +84,7 @@ async def test_a_typed_name_never_admits_by_itself_and_finds_nobody_without_the_
 
 async def test_ten_wrong_codes_within_a_minute_block_typed_codes(door):
     await door.guest(access_code=CODE)
-    for number in range(10):  # simulated ones count too
+    for number in range(10):  # simulated scans count too
         simulate = number % 2 == 0
         assert (await door.scan("2222", simulate=simulate))["result"] == "unknown_code"
     door.clock.advance(59)

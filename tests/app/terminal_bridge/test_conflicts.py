@@ -1,4 +1,4 @@
-"""Conflicts: whom a door let in against what the box knows is counted, and shown to everybody."""
+"""Conflicts: offline admissions against the box's data are counted and shown to every terminal."""
 
 import pytest
 
@@ -16,7 +16,7 @@ async def there(door):
 
 
 async def lower(door, role):
-    """The manager lets that terminal do less from now on."""
+    """Reduce the role of this terminal, as a manager does."""
     seen, database = terminal_mark("Porte 1", "override"), door.environment.database
     await database.write(edit_terminal, door.terminal_id, seen, "Porte 1", role)
 
@@ -165,7 +165,7 @@ async def test_admitting_a_guest_whom_the_box_cannot_identify_is_a_conflict(door
 async def test_an_admission_by_a_terminal_that_lost_the_role_counts_with_a_conflict_naming_the_role(
     door, there, role
 ):
-    """Staff let them in with a reason on a terminal whose role for it was taken away since."""
+    """The role was taken away between the offline override and the upload."""
     guest = await door.guest(status="pending")
     scan = a_scan(code=await door.pass_of(guest), shown="payment_due", override=REASON)
     await lower(door, role)

@@ -1,4 +1,4 @@
-"""The evening list."""
+"""The guest list of an evening."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The live feed: all that changes tonight's list, to everybody who listens, without a gap."""
+"""The live feed sends every change of tonight's list to every listener without a gap."""
 
 import pytest
 
@@ -22,7 +22,7 @@ async def test_a_check_in_is_sent_to_every_other_terminal_with_the_new_totals(do
         assert (first.kind, first.data["evening"]) == ("totals", "2026-11-21")
         assert first.data["totals"]["expected"] == {"people": 3, "reservations": 1}
 
-        await door.scan(await door.pass_of(refused))  # is no news
+        await door.scan(await door.pass_of(refused))  # this change is not sent
         await door.scan(await door.pass_of(guest), arrivals=2, scanId="three-of-them")
 
         heard = await ear.next()
@@ -137,7 +137,7 @@ async def test_a_reconnecting_terminal_gets_what_it_missed_exactly_once(door):
     async with listening(door) as ear:
         await door.scan(await door.pass_of(guests[0]))
         position = (await ear.until("check-in")).position
-    await door.scan(await door.pass_of(guests[1]))  # nobody listens now
+    await door.scan(await door.pass_of(guests[1]))  # no terminal listens now
 
     async with listening(door, after=position) as ear:
         missed = [await ear.next(), await ear.next()]
@@ -213,7 +213,7 @@ async def test_changes_made_by_a_command_update_the_totals(door):
     environment = door.environment
     guest = await door.guest(guests=3)
     async with listening(door) as ear:
-        # As a command would: the feed hears nothing of what it changed.
+        # Change the database like a command: the feed is not notified.
         feed, environment.database._listeners = environment.database._listeners, []
         await environment.database.write(update_reservation, guest.id, guests=5)
         environment.database._listeners = feed

@@ -1,4 +1,4 @@
-"""People inside: who came in minus who went out, the same at every door and in the door log."""
+"""The number of people inside is the same at every door and in the scan log."""
 
 import json
 import random
@@ -18,7 +18,7 @@ async def totals_of(door):
 
 
 async def inside_of(door):
-    """How many people are inside, which the door log must say too."""
+    """Return the number of people inside, after checking it against the scan log."""
     ((logged,),) = await door.rows(IN_THE_LOG)
     people = (await totals_of(door))["inside"]["people"]
     assert people == logged
@@ -285,7 +285,7 @@ async def test_eight_doors_of_which_two_were_offline_agree_with_each_other_and_t
         people = {"arrivals": chance.randint(1, 3)} if chance.random() < 0.6 else {}
         return {"scanId": f"s{n}", "code": chance.choice(texts), **people, **way}
 
-    evening = [(n / 12, passage(n)) for n in range(120)]  # ten minutes, a passage in five seconds
+    evening = [(n / 12, passage(n)) for n in range(120)]  # one passage every 5 s
     alone = [evening[0::8], evening[1::8]]
     queues = [run(ALONE, {**phone, "evening": mine}) for mine in alone]
     told = await inside_of(door)

@@ -1,4 +1,4 @@
-"""A one-time code becomes a terminal, and a terminal can be shut out."""
+"""A device becomes a terminal with a one-time code, and terminals can be revoked."""
 
 import base64
 import re
@@ -20,7 +20,7 @@ NUMBERS = count(100)
 
 
 async def offer(door, name=None, role="override") -> str:
-    """The digits to type."""
+    """Offer a pairing. Return the digits to type."""
     return (await offer_both(door, name, role)).code
 
 
@@ -98,7 +98,7 @@ async def test_a_pairing_code_of_the_test_environment_does_not_work_in_live(door
 
 
 async def pair_browser(door) -> tuple[dict, str, str]:
-    """(the answer, the cookie's name and value, its attributes)."""
+    """Return (the answer, the cookie's name and value, its attributes)."""
     url = f"{door.environment.prefix}/terminal/v1/pair"
     body = {"code": await offer(door), "cookie": True}
     async with door.client.post(url, json=body) as response:
@@ -197,7 +197,7 @@ async def test_the_me_call_returns_what_a_terminal_needs(door):
 
 
 async def guess(door, code, times):
-    """Wrong tries, each from another device."""
+    """Make wrong attempts, each from another device."""
     for number in range(times):
         assert (await pair(door, wrong(code), f"stranger {number}"))[0] == 401
 
@@ -211,7 +211,7 @@ async def test_five_wrong_attempts_invalidate_all_pairing_codes_but_no_pairing_l
 
     assert [(await pair(door, each.code))[0] for each in offers] == [401, 401]
     assert [(await pair(door, each.secret))[0] for each in offers] == [200, 200]
-    assert (await pair(door, await offer(door)))[0] == 200  # one that is offered later
+    assert (await pair(door, await offer(door)))[0] == 200  # a pairing that is offered later
 
 
 async def test_a_device_gets_three_attempts_and_cannot_invalidate_codes_alone(door):

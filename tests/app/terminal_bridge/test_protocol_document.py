@@ -1,4 +1,4 @@
-"""docs/guide/door-protocol.md against the code: what it names exists, and what exists it names."""
+"""docs/guide/door-protocol.md describes exactly what exists in the code."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ TEXT = (Path(__file__).parents[3] / "docs" / "guide" / "door-protocol.md").read_
 
 
 def rows(title: str) -> list[list[str]]:
-    """The cells of the tables below that heading."""
+    """Return the cells of the tables below this heading."""
     section = TEXT.split(f"\n## {title}\n")[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]

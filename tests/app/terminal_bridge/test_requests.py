@@ -1,4 +1,4 @@
-"""Malformed requests: each fault has its own answer, and nothing is recorded."""
+"""Malformed requests: each kind gets its own error, and nothing is stored."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The signed snapshot: all that a terminal needs out of reach, and nothing it does not."""
+"""The signed snapshot contains everything that an offline terminal needs, and nothing else."""
 
 import base64
 import json
@@ -10,7 +10,7 @@ from tests.app.terminal_bridge.listening import listening
 
 
 async def take(door) -> tuple[dict, dict]:
-    """(the answer, its payload), verified with the keys of `/me`."""
+    """Return (the answer, its payload), verified with the keys of `/me`."""
     status, taken = await door.call("GET", "/snapshot")
     assert status == 200
     _, me = await door.call("GET", "/me")

@@ -1,4 +1,4 @@
-"""Scans made out of the box's reach: what happened is counted, once, and as it would have been."""
+"""Uploaded offline scans are counted once, with the result that they would have had online."""
 
 import pytest
 
@@ -29,7 +29,7 @@ async def test_the_device_time_and_the_corrected_time_of_a_scan_are_both_stored(
     guest = await door.guest()
     scan = a_scan(code=await door.pass_of(guest), at="2026-11-21T16:50:00Z")
 
-    (result,) = await sync(door, scan, sentAt="2026-11-21T17:00:00Z")  # two hours slow
+    (result,) = await sync(door, scan, sentAt="2026-11-21T17:00:00Z")  # the clock is 2 h slow
 
     assert result["happenedAt"] == "2026-11-21T18:50:00.000Z"
     ((device_at, happened_at),) = await door.rows("SELECT device_at, happened_at FROM scan_log")
@@ -95,7 +95,7 @@ async def test_a_guest_whom_the_door_refused_offline_stays_outside(door):
         door,
         a_scan(code=text, shown="not_yet"),
         a_scan(code=text, shown="unlisted"),
-        a_scan(code=await door.pass_of(owing), shown=None),  # nobody decided: it is decided now
+        a_scan(code=await door.pass_of(owing), shown=None),  # not decided offline
         a_scan(code=CODE, shown="unknown_code"),
         a_scan(reservationId=owing.id, shown="payment_due"),
     )

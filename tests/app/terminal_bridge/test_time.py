@@ -1,4 +1,4 @@
-"""Midnight, the end of the evening, early guests, and the hour that Morocco lives twice."""
+"""Midnight, the end of the evening, early guests, and the hour that Morocco repeats."""
 
 import pytest
 
@@ -23,7 +23,7 @@ from tests.conftest import set_rules
         ("2026-11-21", "21:00", "2026-11-22T03:00:00Z", "checked_in"),
         ("2026-11-21", "01:00", "2026-11-21T22:59:59Z", "not_yet"),  # a slot after midnight
         ("2026-11-21", "01:00", "2026-11-21T23:00:00Z", "checked_in"),
-        ("2026-11-21", "06:00", "2026-11-21T06:00:00Z", "checked_in"),  # its day's first minute
+        ("2026-11-21", "06:00", "2026-11-21T06:00:00Z", "checked_in"),  # the day's first minute
     ],
 )
 async def test_guests_are_admitted_from_two_hours_before_their_slot_until_six_in_the_morning(

@@ -1,4 +1,4 @@
-"""Taking a check-in back."""
+"""Undoing a check-in."""
 
 import json
 
@@ -137,7 +137,7 @@ async def an_endpoint(door, url: str, *events: str) -> None:
 
 @pytest.fixture
 async def guest(door):
-    """Two people who owe a payment; the box refused scan `late`, the phone let them in."""
+    """Two guests who owe a payment. The box refused scan `late`, but the phone admitted them."""
     guest = await door.guest(status="pending")
     text = await door.pass_of(guest)
     assert (await door.scan(text, scanId="late"))["result"] == "payment_due"

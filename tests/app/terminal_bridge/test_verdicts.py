@@ -1,4 +1,4 @@
-"""Each verdict of the door protocol, in the order of the checks; no tampered pass is taken."""
+"""Each verdict of the door protocol, in the order of the checks. No forged pass is accepted."""
 
 import random
 
@@ -23,7 +23,7 @@ from tests.builders import TONIGHT, VENUE_ID
 
 STRANGER = Ed25519PrivateKey.from_private_bytes(bytes(32))
 OTHER_VENUE = "11111111-2222-4333-8444-555555555555"
-MANY, SOME = 2_000, 100  # a million: make soak
+MANY, SOME = 2_000, 100  # `make soak` tries a million
 
 
 def a_pass(guest, **changes) -> GuestPass:
@@ -31,7 +31,7 @@ def a_pass(guest, **changes) -> GuestPass:
 
 
 async def sign(door, guest_pass: GuestPass) -> str:
-    """A pass that this door's own key signed, whatever it says."""
+    """Return a pass with any content, signed with this door's own key."""
     _, private_key = await door.environment.database.read(get_signing_key, door.environment.keyring)
     return encode_pass(guest_pass, private_key)
 
@@ -106,7 +106,7 @@ async def test_a_manipulated_pass_is_red(door):
             assert (await door.scan(sent, simulate=True))["colour"] == "red", text
 
     assert accepted == []
-    assert refused > 0.9 * MANY  # the others say what they said before, in other spellings
+    assert refused > 0.9 * MANY  # the other texts are equivalent spellings of the pass
 
 
 async def test_passes_signed_with_a_replaced_signing_key_are_still_valid(door):

@@ -1,4 +1,4 @@
-"""A box with guests in a directory of its own, and what makes its backups."""
+"""A box with guests in its own directory, and the object that makes its backups."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ KEY_TEXT = KEY.text
 
 @dataclass
 class BoxDirectory:
-    """A data directory as a box that was stopped leaves it."""
+    """The data directory of a stopped box."""
 
     directory: DataDirectory
     clock: StoppedClock = field(default_factory=StoppedClock)
@@ -35,7 +35,7 @@ class BoxDirectory:
 
 
 def a_box_with_guests(folder, guests=10):
-    """Riad Atlas in `folder`, its recovery key, and so many reservations in live."""
+    """Create Riad Atlas in `folder`, with a recovery key and some live reservations."""
     directory = DataDirectory(folder / "box")
     directory.make_folders()
     for template in furnished_template().iterdir():

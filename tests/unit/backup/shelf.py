@@ -1,4 +1,4 @@
-"""A backup target in memory, and its files copied without a child process."""
+"""A backup target in memory, to which files are copied without a child process."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -9,14 +9,14 @@ from appliance.backup.targets import TargetError
 
 @dataclass
 class Shelf:
-    """A target in memory. `trouble` is raised by every call, if set."""
+    """A backup target in memory. If `trouble` is set, every call raises it."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     trouble: str = ""
     calls: list[tuple[str, str]] = field(default_factory=list)
 
     def run(self, job, _warn, tell=lambda *_: None):
-        """Do the job of a child process here."""
+        """Run the job of the child process in this process."""
         if self.trouble:
             raise TargetError(self.trouble)
         return asyncio.run(copy_process.perform(job, self, tell))

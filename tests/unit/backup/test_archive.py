@@ -1,4 +1,4 @@
-"""A backup is read whole, and a damaged, foreign or hostile one is refused."""
+"""A complete backup is read. A damaged, foreign or malicious one is refused."""
 
 import errno
 import io
@@ -24,7 +24,7 @@ NEEDED = {"live.db": b"live", "test.db": b"test", "secrets/master.key": b"key"}
 
 
 def a_backup(path, files, key=KEY, manifest=MANIFEST, kind=tarfile.REGTYPE):
-    """Write a backup as somebody could who has the key."""
+    """Write a backup with any content, as somebody with the key could."""
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w") as tar:
         for name, content in {"manifest.json": msgspec.json.encode(manifest), **files}.items():
@@ -111,7 +111,7 @@ def test_a_manifest_with_impossible_values_is_reported_as_damaged(tmp_path, chan
 
 @pytest.fixture
 def two(tmp_path):
-    """A box, and its two backups."""
+    """Return a box and its two backups."""
     made = a_box_with_guests(tmp_path)
     paths = []
     for _ in range(2):

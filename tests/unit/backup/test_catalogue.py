@@ -1,4 +1,4 @@
-"""Which backup is the latest, and which ones are kept, by their names alone."""
+"""The order of backups, and which ones are kept, according to their names alone."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -31,7 +31,7 @@ def named(number, ago, venue="v-1", slug="riad"):
 
 
 def every(minutes, count):
-    """Return the names of backups made at that interval, latest first."""
+    """Return the names of backups made at this interval, latest first."""
     return [named(count - index, timedelta(minutes=minutes * index)) for index in range(count)]
 
 

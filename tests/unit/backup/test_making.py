@@ -1,4 +1,4 @@
-"""Making a backup: two at once, a box of years, and what the disk refuses."""
+"""Making a backup: two at once, a large box, and errors of the disk."""
 
 import errno
 import threading

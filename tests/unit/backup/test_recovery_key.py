@@ -1,4 +1,4 @@
-"""The recovery key: printed, typed again with the usual mistakes, and never a wrong one taken."""
+"""The recovery key is printed and typed. Usual mistakes are corrected or detected."""
 
 import pytest
 from hypothesis import given

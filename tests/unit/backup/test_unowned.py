@@ -1,4 +1,4 @@
-"""A machine that is to take over: what it has already, and what of a backup is put there."""
+"""Restoring onto a new machine: what may be replaced there, and what a backup leaves there."""
 
 import pytest
 from pyrage import x25519
@@ -17,7 +17,7 @@ from web.main import main
 
 @pytest.fixture
 def backup(tmp_path):
-    """A backup of Riad Atlas, whose settings are not those of a new box."""
+    """A backup of Riad Atlas, whose settings differ from those of a new box."""
     made = a_box_with_guests(tmp_path / "old", guests=3)
     made.directory.settings_file.write_text("[server]\nport = 8099\n")
     path, _ = a_maker(made).make()
@@ -26,7 +26,7 @@ def backup(tmp_path):
 
 @pytest.fixture
 def new(tmp_path):
-    """A box as the first `serve` leaves it."""
+    """The directory of a box after its first `serve`."""
     directory = DataDirectory(tmp_path / "new")
     found_unfurnished_box(directory, Console(SystemClock(), Tokens(), {}))
     write_into(directory, offer_setup)

@@ -1,4 +1,4 @@
-"""A healthy box: a fresh box on a machine that has everything, and ways to damage it."""
+"""A healthy new box on a healthy machine, and ways to damage it."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ GIB = 1 << 30
 
 @dataclass
 class Ward:
-    """The box, and what the doctor says of it."""
+    """A box and its checks."""
 
     context: CheckContext
 
@@ -35,7 +35,7 @@ class Ward:
         return self.context.directory.root
 
     def examine(self) -> list[Check]:
-        """Every finding; each can be said in each language, and says what to do unless it is ok."""
+        """Return every finding, after checking its translations and its remedy."""
         found = examine(self.context)
         assert all((check.remedy is None) == (check.status == "ok") for check in found)
         for said in [part for check in found for part in (check.finding, check.remedy) if part]:
@@ -43,7 +43,7 @@ class Ward:
         return found
 
     def find(self, name: str) -> Check | None:
-        """The finding of that name."""
+        """Return the finding of the check with this name."""
         return next((check for check in self.examine() if check.name == name), None)
 
     def status(self, name: str) -> str | None:
@@ -54,27 +54,27 @@ class Ward:
         self.context = replace(self.context, **changes)
 
     def on(self, **changes: Any) -> None:
-        """Move to another machine."""
+        """Change the machine."""
         self.become(machine=replace(self.context.machine, **changes))
 
     def set(self, **sections: dict[str, Any]) -> None:
-        """Other settings."""
+        """Change the settings."""
         self.become(settings=with_settings(**sections))
 
     def write(self, sql: str, environment: str = "live", **values: Any) -> None:
-        """Reach into a database."""
+        """Run a statement on a database."""
         path = self.root / f"{environment}.db"
         with session(path, SystemClock(), Tokens(), newest_zone_database()) as tx:
             tx.execute(sql, values)
 
 
 def english(check: Check) -> str:
-    """The finding as a reader of English gets it."""
+    """Return the finding in English."""
     return check.finding.text(load_languages().get("en"))
 
 
 def a_volume(*, free=100 * GIB, files=10**6, left=10**6, flag=0):
-    """What statvfs says of one."""
+    """Return a result of statvfs."""
     return SimpleNamespace(
         f_bavail=free // 4096, f_frsize=4096, f_files=files, f_favail=left, f_flag=flag
     )

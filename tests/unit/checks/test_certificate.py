@@ -21,12 +21,12 @@ DAY_MS = 86_400_000
 
 @pytest.fixture(autouse=True)
 def at_home(monkeypatch):
-    """A machine with one address in the house."""
+    """A machine with one address on the venue's network."""
     monkeypatch.setattr("appliance.checks.network.own_addresses", lambda: ADDRESSES)
 
 
 def certificates(ward, slug="riad-atlas"):
-    """What a box of that name made just now, in the files of this one."""
+    """Add the certificates that a box with this name creates now."""
     names = wanted_names(slug, ServerSettings(), ADDRESSES)
     made = Certificates(
         ward.root / "tls", SystemClock(), lambda: "Riad", lambda: names, lambda: False
@@ -125,7 +125,7 @@ ACME = {"directory": "https://authority.example/dir", "agree_terms": True}
 
 
 def obtained(ward, state, days=90):
-    """A box that obtained a certificate in November, and what it recorded since."""
+    """Record a certificate obtained in November, and the later attempts."""
     ward.set(server={"app_url": "https://box.example"}, acme=ACME)
     certificates(ward)
     if days:
@@ -153,7 +153,7 @@ def test_acme_is_checked_only_if_enabled_and_a_missing_setting_is_named(ward):
     obtained(ward, State())
     ward.set(server={"app_url": "https://box.example"})
     assert ward.status("acme") is None
-    assert ward.status("certificate") == "ok"  # what was obtained before is used until its end
+    assert ward.status("certificate") == "ok"  # the earlier certificate is used until it expires
     ward.set(server={}, acme=ACME)
     assert ward.status("acme") == "warn"
 

@@ -1,4 +1,4 @@
-"""The checks of what the box keeps: databases, keys, files, backups."""
+"""The checks of the stored data: databases, keys, files, backups."""
 
 import json
 from dataclasses import asdict, replace
@@ -23,7 +23,7 @@ def spoil(path):
 
 
 def orphan_a_row(path):
-    """The box's own connections refuse it: foreign keys are off in a bare one."""
+    """Insert a row with a missing parent, over a connection without foreign keys."""
     connection = apsw.Connection(str(path))
     connection.execute("INSERT INTO history (reservation_id, at, what, actor)"
                        " VALUES ('nobody', 1, 'created', 'box')")  # fmt: skip
@@ -42,7 +42,7 @@ def test_a_damaged_database_is_reported_and_the_other_checks_still_run(ward, env
 def test_a_newer_schema_is_a_failure_and_an_older_one_a_warning(ward):
     ward.write("PRAGMA user_version = 999", "test")
     assert ward.status("schema") == "fail"
-    assert ward.status("endpoints") is None  # rows of another schema are not asked
+    assert ward.status("endpoints") is None  # rows of another schema are not read
 
     ward.write("PRAGMA user_version = 0", "test")
     assert ward.status("schema") == "warn"
@@ -92,7 +92,7 @@ def test_an_unusable_master_key_is_a_failure(ward, harm):
         path.chmod(harm)
 
     assert ward.status("master_key") == "fail"
-    assert ward.status("signing_key") is None  # there is nothing to open it with
+    assert ward.status("signing_key") is None  # there is no key to decrypt it with
 
 
 def test_a_failed_backup_is_reported_with_its_reason_even_if_an_earlier_one_is_recent(ward):

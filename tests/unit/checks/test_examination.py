@@ -1,4 +1,4 @@
-"""A healthy box has nothing to mend; every finding is in each language, and has its remedy."""
+"""All checks of a healthy box pass, and every finding has translations and a remedy."""
 
 import re
 from datetime import UTC, datetime, timedelta

@@ -92,7 +92,7 @@ def test_unreadable_settings_are_a_failure_and_the_other_checks_still_run(ward):
 
     assert ward.status("settings") == "fail"
     assert ward.status("mail") is None
-    assert ward.status("box") == "fail"  # nobody knows where it listens
+    assert ward.status("box") == "fail"  # the address of the box is unknown
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What tests of commands share: the program in this process, and a box made by `init`."""
+"""Fixtures for tests of commands: the program in this process, and a box made by `init`."""
 
 import json
 import shutil
@@ -37,7 +37,7 @@ end = "22:00"
 
 @dataclass
 class Program:
-    """`venuebox` with what it said last."""
+    """`venuebox`, with the output of its last command."""
 
     capsys: pytest.CaptureFixture
     data: Path
@@ -45,28 +45,28 @@ class Program:
     err: str = ""
 
     def __call__(self, *argv: str) -> int:
-        """Run without `--data`; the exit status."""
+        """Run a command without adding `--data`. Return its exit status."""
         status = main([*argv], {"VENUEBOX_DATA": str(self.data)})
         self.out, self.err = self.capsys.readouterr()
         return status
 
     def json(self, *argv: str):
-        """The answer of a command that must succeed."""
+        """Run a command that must succeed. Return its JSON output."""
         assert self(*argv, "--json") == 0, self.err
         return json.loads(self.out)
 
     def json_lines(self, *argv: str):
-        """The answers of a command that must succeed, one on a line."""
+        """Run a command that must succeed. Return its output, one JSON value per line."""
         assert self(*argv, "--json") == 0, self.err
         return [json.loads(line) for line in self.out.splitlines()]
 
     def transaction(self, environment: str = "live"):
-        """A transaction beside the box, as a command has it."""
+        """Run a transaction in the way a command does while the box runs."""
         path = self.data / f"{environment}.db"
         return session(path, SystemClock(), Tokens(), newest_zone_database())
 
     def complaint(self, *argv: str, status: int = 1) -> str:
-        """The one sentence of a command that must fail with `status`."""
+        """Run a command that must fail with `status`. Return its error message."""
         assert self(*argv) == status
         assert self.out == ""
         assert self.err.count("\n") == 1
@@ -76,13 +76,13 @@ class Program:
 
 @pytest.fixture
 def program(tmp_path, capsys):
-    """The program, in front of an empty directory."""
+    """The program with an empty directory."""
     return Program(capsys, tmp_path / "box")
 
 
 @pytest.fixture
 def venue_file(tmp_path):
-    """A venue of two tables."""
+    """A venue file with two tables."""
     path = tmp_path / "venue.toml"
     path.write_text(VENUE, "utf-8")
     return path
@@ -90,7 +90,7 @@ def venue_file(tmp_path):
 
 @pytest.fixture(scope="session")
 def made_box(tmp_path_factory):
-    """A box that `init` made once for all: each test works on its own copy."""
+    """A box that `init` made once. Each test works on its own copy."""
     directory = tmp_path_factory.mktemp("made")
     (directory / "venue.toml").write_text(VENUE, "utf-8")
     argv = ["init", "--venue", str(directory / "venue.toml")]
@@ -101,6 +101,6 @@ def made_box(tmp_path_factory):
 
 @pytest.fixture
 def box(program, made_box):
-    """The program, in front of a box."""
+    """The program with a copy of that box."""
     shutil.copytree(made_box, program.data)
     return program

@@ -1,8 +1,8 @@
-"""Runs commands as root before a directory of another user, each in a process of its own.
+"""Run commands as root on another user's directory, each in its own process.
 
-A command that gives up root's rights does so for good, so it cannot run in the process of the
-tests. Everything that is imported late is imported here first: the other user may not be able to
-read the Python of these tests, which may lie in root's home.
+A command that drops root's privileges does so permanently, so it cannot run in the process of the
+tests. Modules that are imported late are imported here first, because the other user may not be
+able to read the tests' Python installation.
 """
 
 import contextlib
@@ -26,10 +26,11 @@ _TOUCHING = ("open", "os.", "shutil.", "glob.")
 
 
 def run_as_root(data: Path, *runs: list[str], attack: str = "", at: Path | None = None) -> Any:
-    """What each command did: `status`, `out`, `err`, `ids` at its end, `touched` while root.
+    """Return what each command did: `status`, `out`, `err`, user `ids`, and `touched` files.
 
-    `attack` names what the other user does in the directory meanwhile, with the path `at`: it is
-    done in the command's own process, so that it comes at the worst moment each time.
+    `touched` lists only files that were touched as root. `attack` names what the other user does in
+    the directory at the same time, with the path `at`. The attack runs in the command's own
+    process, so that it always happens at the worst moment.
     """
     asked = {"data": str(data), "runs": runs, "attack": attack, "at": str(at)}
     done = subprocess.run(
@@ -44,14 +45,14 @@ def _import_everything() -> None:
     for package in map(importlib.import_module, _PACKAGES):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
-    importlib.import_module("difflib")  # by settings, to suggest a variable's right name
+    importlib.import_module("difflib")  # for suggestions of settings
     for module in pkgutil.iter_modules(encodings.__path__, "encodings."):
-        with contextlib.suppress(ImportError):  # of other systems
+        with contextlib.suppress(ImportError):  # encodings of other systems
             importlib.import_module(module.name)
 
 
 def _run(argv: list[str], asked: dict[str, Any]) -> dict[str, Any]:
-    """The command in a child of this process."""
+    """Run the command in a child process."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -93,7 +94,7 @@ def _do(argv: list[str], asked: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Heard(io.StringIO):
-    """What was said; a box is stopped as soon as it is ready."""
+    """Captured output. A box is stopped as soon as it is ready."""
 
     def write(self, text: str) -> int:
         if text.startswith("ready "):
@@ -102,19 +103,19 @@ class _Heard(io.StringIO):
 
 
 def _plant_in_scratch_folders(_event: str, data: Path, at: str) -> None:
-    """A link where a copy of the database will be made."""
+    """Create a link in place of the coming copy of the database."""
     for folder in (data / "tmp").glob("backup-*"):
         (folder / "live.db").symlink_to(at)
 
 
 def _swap_folder(event: str, data: Path, at: str) -> None:
-    """A folder that was listed becomes a link when a file in it is about to be changed."""
+    """Replace a listed folder by a link just before a file in it is changed."""
     if event == "os.chmod":
         (data / "log" / "many").rename(data / "log" / "aside")
         (data / "log" / "many").symlink_to(at)
 
 
-# What the other user does in the directory while the command runs.
+# Attacks of the other user in the directory while the command runs.
 _ATTACKS: dict[str, Callable[[str, Path, str], None]] = {
     "scratch": _plant_in_scratch_folders,
     "swap": _swap_folder,

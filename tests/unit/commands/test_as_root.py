@@ -1,7 +1,7 @@
-"""A command that root runs in a directory of another user acts as that user (S25).
+"""A command that root runs in another user's directory acts as that user (S25).
 
-`venuebox service install` makes a user without a shell, so whoever looks after the box is root.
-What that user leaves in the directory, such as a link, must give nothing of root's away.
+`venuebox service install` creates a user without a shell, so the operator runs commands as root.
+Links and other files that this user leaves in the directory must not expose root's files.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from web.main import make_parser
 pytestmark = [pytest.mark.slow, pytest.mark.process]
 
 VENUE, BACKUP, LIVE = "the venue file", "a backup", ("--environment", "live")
-# What each command that works in a data directory is given, up to where it has looked into it.
+# The arguments of each command that uses a data directory.
 COMMANDS = {
     "serve": ["--host", "192.0.2.1"], "init": ["--venue", VENUE], "venue apply": [VENUE],
     "key create": [*LIVE, "--name", "N"], "key list": [], "key revoke": ["N"],
@@ -44,7 +44,7 @@ ROOTS_OWN = {"service install", "update"}  # tested in test_service.py and test_
 
 
 def data_commands(parser=None, words=()):
-    """Those that take `--data`, by their words."""
+    """Yield the names of the commands that take `--data`."""
     actions = (parser or make_parser())._actions
     groups = [action for action in actions if isinstance(action, argparse._SubParsersAction)]
     if groups:
@@ -55,7 +55,7 @@ def data_commands(parser=None, words=()):
 
 
 def tree(folder):
-    """Everything below it: owner, mode and content."""
+    """Return the owner, mode and content of everything in the folder."""
     return {
         path: (path.lstat().st_uid, path.lstat().st_mode, path.is_file() and path.read_bytes())
         for path in (folder, *sorted(folder.rglob("*")))
@@ -68,7 +68,7 @@ def kept_by_root(folder):
 
 
 def names_in(data):
-    """The names in the one backup that was made."""
+    """Return the names in the only backup."""
     [made] = (data / "backups").iterdir()
     key = find_recovery_key(DataDirectory(data))
     with tarfile.open(fileobj=io.BytesIO(pyrage.decrypt(made.read_bytes(), [key.identity]))) as tar:
@@ -80,11 +80,11 @@ def give(folder):
         os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
 
 
-if os.geteuid() == 0:  # who is not root has no rights to give up
+if os.geteuid() == 0:  # without root there are no privileges to drop
 
     @pytest.fixture
     def open_folder():
-        """One that others may enter: another run of pytest closes all that are below its own."""
+        """A folder that other users may enter, unlike pytest's own folders."""
         with tempfile.TemporaryDirectory(prefix="venuebox-") as name:
             folder = Path(name)
             folder.chmod(0o755)
@@ -92,14 +92,14 @@ if os.geteuid() == 0:  # who is not root has no rights to give up
 
     @pytest.fixture
     def data(box, open_folder):
-        """The data directory of a box that was given to nobody."""
+        """The data directory of a box, owned by the user `nobody`."""
         box.data = box.data.rename(open_folder / "box")
         give(box.data)
         return box.data
 
     @pytest.fixture
     def roots(open_folder):
-        """A folder of root's, with a folder and secrets in it."""
+        """A folder owned by root, with another folder and secrets in it."""
         folder = open_folder / "roots"
         for path in (folder, folder / "deep"):
             path.mkdir()
@@ -177,7 +177,7 @@ if os.geteuid() == 0:  # who is not root has no rights to give up
 
     @pytest.fixture
     def strangers(box, tmp_path):
-        """A box of root's in a folder that anybody may enter; the program is read already."""
+        """A box owned by root in a folder that anybody may enter."""
         for module in pkgutil.walk_packages(appliance.__path__, "appliance."):
             importlib.import_module(module.name)
         importlib.import_module("web.serve")

@@ -1,4 +1,4 @@
-"""Small commands: version, clock, doctor, the page of the recovery kit."""
+"""Short commands: version, clock, doctor, the file of the recovery kit."""
 
 import json
 

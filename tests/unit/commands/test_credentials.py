@@ -1,4 +1,4 @@
-"""What the console hands out: keys, terminals, links, second steps, signing keys."""
+"""Commands that create keys, terminals, links and signing keys, and that reset sign-ins."""
 
 import re
 

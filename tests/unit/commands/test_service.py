@@ -1,4 +1,4 @@
-"""The systemd unit: every line of hardening explained, nothing systemd complains of."""
+"""The systemd unit: every hardening line has a reason, and systemd reports no problem."""
 
 import contextlib
 import os
@@ -32,7 +32,7 @@ def test_printing_the_unit_changes_nothing(program):
 @pytest.mark.process
 @pytest.mark.parametrize(("status", "waits"), [("0", ""), ("1", "10\n"), ("KILL", "")])
 def test_the_service_waits_before_a_restart_only_if_the_start_failed(tmp_path, status, waits):
-    """A killed box comes back at once."""
+    """A killed box restarts immediately."""
     sleep, asked = tmp_path / "sleep", tmp_path / "asked"
     sleep.write_text(f'#!/bin/sh\necho "$@" >> {asked}\n')
     sleep.chmod(0o755)
@@ -62,7 +62,7 @@ def test_home_directories_are_hidden_unless_the_box_needs_one(
     assert ("ProtectHome=yes" in unit) == are_hidden
 
 
-if ANALYZE is not None:  # elsewhere the words above have to do
+if ANALYZE is not None:  # only if systemd-analyze is installed
 
     @pytest.fixture
     def unit(tmp_path):
@@ -131,7 +131,7 @@ if os.geteuid() == 0:  # root alone installs a service
 
     @pytest.fixture
     def installing(box, tmp_path, monkeypatch):
-        """`service install` for nobody; what systemctl is asked goes to a file."""
+        """Run `service install` for the user `nobody`. The calls of systemctl go to a file."""
         programs = tmp_path / "bin"
         programs.mkdir()
         script = programs / "systemctl"
@@ -147,7 +147,7 @@ if os.geteuid() == 0:  # root alone installs a service
 
     @pytest.fixture
     def as_one_file(tmp_path, monkeypatch):
-        """Make `service install` believe that it is the one file; return the folder it unpacks."""
+        """Simulate the single-file program in `service install`. Return the folder it unpacks."""
         place, folder = tmp_path / "opt", tmp_path / "opt" / "1.0"
         folder.mkdir(parents=True)
         shutil.copy("/bin/true", folder / "venuebox")
@@ -186,7 +186,7 @@ if os.geteuid() == 0:  # root alone installs a service
     def test_install_writes_the_unit_changes_the_owner_and_restarts_the_service(
         installing, box, tmp_path, is_linked
     ):
-        """From its sources. Root runs no updates of a program that others may write."""
+        """Run from the sources. Root must not run updates of a program that others can change."""
         real = box.data
         if is_linked:
             real = box.data.rename(tmp_path / "real")
@@ -213,7 +213,7 @@ if os.geteuid() == 0:  # root alone installs a service
         (closed / "venuebox").touch(mode=0o755)
         if hindrance == "unreachable":
             monkeypatch.setattr(service, "find_program", lambda: str(closed / "venuebox"))
-        elif hindrance == "no systemd":  # its files are there, as in a container
+        elif hindrance == "no systemd":  # systemd is installed but not running, as in a container
             monkeypatch.setattr(service, "BOOTED", tmp_path / "not there")
 
         with contextlib.ExitStack() as stack:

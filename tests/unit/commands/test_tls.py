@@ -1,4 +1,4 @@
-"""`venuebox tls`: a certificate is imported, or obtained by ACME."""
+"""`venuebox tls`: importing a certificate, or obtaining one with ACME."""
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -17,7 +17,7 @@ def key():
 
 @pytest.fixture
 def brought(tmp_path, key):
-    """The options that name an own certificate and its key."""
+    """Return the options that name the owner's certificate and its key."""
     cert, private = tmp_path / "chain.pem", tmp_path / "key.pem"
     cert.write_bytes(a_certificate(key, days=3650))
     private.write_bytes(pem_of(key))

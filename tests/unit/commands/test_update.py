@@ -1,4 +1,4 @@
-"""A signed release replaces the program only if it works; otherwise the old one continues."""
+"""A signed release replaces the program only if it works. Otherwise the old one continues."""
 
 import io
 import os
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.process
 
 release = run_path(str(Path(__file__).parents[3] / "packaging" / "release.py"))["make_release"]
 KEY, STRANGER = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
-# A program that notes its calls. As one file it copies itself, as the built one does.
+# A program that records its calls. As a single file it copies itself, like the built one.
 SCRIPT = """#!/bin/sh
 echo "{version} $*" >> {log}
 case "$1" in
@@ -45,7 +45,7 @@ esac
 
 
 class Host:
-    """A machine with program 1.0, whose service says whether it is healthy."""
+    """A machine with program 1.0, whose service reports whether it is healthy."""
 
     def __init__(self, folder):
         self.place, self.log, self.folder = folder / "opt", folder / "log", folder
@@ -69,7 +69,7 @@ class Host:
 
     @property
     def version(self):
-        """The version in use, which must be whole."""
+        """Return the current version, which must be complete."""
         folder = (self.place / "current").resolve()
         assert os.access(folder / "venuebox", os.X_OK)
         return folder.name
@@ -99,7 +99,7 @@ class Host:
             update(file, KEY.public_key(), self.place, data, service, "1.0", progress)
 
     def calls(self):
-        """Which program was called with which command, in order."""
+        """Return the calls of programs in order, each with its command."""
         lines = self.log.read_text().splitlines() if self.log.exists() else []
         return [tuple(line.split()[:2]) for line in lines]
 
@@ -170,7 +170,7 @@ def test_a_program_that_never_responds_is_replaced_by_the_previous_one(host, upg
 
 
 def upgraded(host):
-    """Upgrade a database as a newer program does, and return its schema."""
+    """Upgrade a database as a newer program does, and return its schema number."""
     newest = newest_schema() + 1
     with closing(apsw.Connection(str(host.data.databases[0]))) as connection:
         connection.pragma("user_version", newest)
@@ -269,7 +269,7 @@ def test_rolling_back_does_not_lose_bookings_made_with_the_new_schema(host, sche
 
 
 class Site(BaseHTTPRequestHandler):
-    """An https server that redirects to http, fails, or sends a byte at a time."""
+    """An https server that redirects to http, fails, or sends one byte at a time."""
 
     def log_message(self, *_):
         pass
@@ -316,7 +316,7 @@ def test_a_program_without_a_release_key_cannot_be_updated():
 
 @pytest.fixture
 def served(box, tmp_path, monkeypatch):
-    """A box in a systemd service; `venuebox update` installs what was signed with KEY."""
+    """A box in a systemd service. `venuebox update` installs releases signed with KEY."""
     host = Host(tmp_path / "host")
     host.data = DataDirectory(box.data)
     programs = tmp_path / "bin"

@@ -1,4 +1,4 @@
-"""Email addresses in any script: which are taken, which are equal, and the links to them."""
+"""Email addresses in any script: which are valid, which are equal, and links to them."""
 
 from urllib.parse import unquote, urlsplit
 

@@ -1,4 +1,4 @@
-"""One form of a phone number, however it is typed."""
+"""Phone numbers are converted to one format from any typed one."""
 
 import pytest
 

@@ -9,7 +9,7 @@ PASS = "SVC1" + "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567" * 4 + "ABCDEFG"
 
 
 def drawn(svg: str, scale: int = 8) -> Image.Image:
-    """The picture, drawn by hand from the path's horizontal lines."""
+    """Draw the picture from the horizontal lines of the path."""
     side = int(re.search(r'viewBox="0 0 (\d+) \1"', svg).group(1))
     image = Image.new("L", (side * scale, side * scale), 255)
     brush, x, y = ImageDraw.Draw(image), 0, -0.5  # the lines run through the middle of a module

@@ -1,4 +1,4 @@
-"""Human text is compared in one folding, and no reader of a CSV takes it for a formula."""
+"""Names are compared in a folded form, and CSV cells never become formulas."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The pipe by which commands tell the running box to look again."""
+"""The pipe through which commands wake the running box."""
 
 import asyncio
 import os

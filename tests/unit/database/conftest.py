@@ -1,4 +1,4 @@
-"""A database of its own: the migrated file, and the open `Database` over it."""
+"""A database for each test: the migrated file, and an open `Database`."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.clocks import StoppedClock
 
 @pytest.fixture
 def path(tmp_path: Path, clock: StoppedClock) -> Path:
-    """An empty live.db of the newest schema."""
+    """An empty live.db with the newest schema."""
     found = tmp_path / "live.db"
     migrate(found, create=True)
     return found
@@ -22,7 +22,7 @@ def path(tmp_path: Path, clock: StoppedClock) -> Path:
 
 @pytest.fixture
 def broken() -> list[BaseException]:
-    """The failures after which the database acknowledges nothing any more."""
+    """The failures after which the database acknowledges nothing."""
     return []
 
 
@@ -30,7 +30,7 @@ def broken() -> list[BaseException]:
 async def database(
     path: Path, clock: StoppedClock, broken: list[BaseException]
 ) -> AsyncIterator[Database]:
-    """The open database over `path`."""
+    """An open database with the file `path`."""
     opened = Database(path, clock, Tokens(), newest_zone_database(), broken.append)
     yield opened
     await opened.close()

@@ -1,4 +1,4 @@
-"""The one writer: refusals leave no trace; what may not be on the disk is not acknowledged."""
+"""The single writer: refused actions are rolled back, and only durable commits are acknowledged."""
 
 import asyncio
 import math
@@ -75,7 +75,7 @@ async def test_a_single_action_is_committed_in_the_event_loop_only_while_the_dis
     assert threads[-1] == threading.main_thread().name
 
     await asyncio.gather(*(database.write(note, name) for name in ("Left", "Right")))
-    assert threads[-1] == "writer"  # a batch: the loop reads the next requests meanwhile
+    assert threads[-1] == "writer"  # a batch is committed in a thread
 
     monkeypatch.setattr(writer_module, "_FAST_SECONDS", 0.0)
     await database.write(note, "Slow")
@@ -100,7 +100,7 @@ async def test_the_cached_venue_data_follows_every_change(database: Database):
     assert await database.write(close_first_day, "2026-12-01") == ["2026-12-01"]
     assert await closed() == ["2026-12-01"]
 
-    for others in ([], [closed()]):  # alone, and in a batch
+    for others in ([], [closed()]):  # once alone and once in a batch
         refused = database.write(close_first_day, "2026-12-02", fails=True)
         with pytest.raises(TableTaken):
             await asyncio.gather(*others, refused)
@@ -182,7 +182,7 @@ def fail(_reader: Reader) -> None:
 
 
 def fail_and_end(reader: Reader) -> None:
-    """As SQLite may, when a disk gives nothing: it ends the transaction by itself."""
+    """Fail and end the transaction, as SQLite may do on a full disk."""
     reader.connection.execute("ROLLBACK")
     fail(reader)
 

@@ -1,4 +1,4 @@
-"""The queries of the dispatcher, and the pages of the log of deliveries."""
+"""The queries of the dispatcher, and the pages of the delivery log."""
 
 import pytest
 
@@ -22,7 +22,7 @@ MINUTE = 60_000
 
 @pytest.fixture
 async def log(box, clock):
-    """24 events of a minute each to three endpoints, in every state and of three types."""
+    """24 events, one per minute, with deliveries to three endpoints in every state."""
     await box.live.database.write(write_log, clock.now())
     return box.live.database
 
@@ -51,7 +51,7 @@ def write_log(tx, now):
 
 
 def expected(chosen):
-    """The ids that fit, newest event first, found the slow way."""
+    """Return the ids that match, newest event first, found with a simple loop."""
     return [
         f"{n}-{endpoint}"
         for n in reversed(range(EVENTS))

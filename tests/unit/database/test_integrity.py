@@ -1,4 +1,4 @@
-"""The start of a box on files that a kill or another program left."""
+"""Starting a box with files left by a crash or written by another program."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ ZONES = newest_zone_database()
 
 
 def run_sqlite(path, *statements):
-    """Run statements in another process, with Python's own SQLite. Returns what it printed."""
+    """Run statements in another process with Python's own SQLite. Return its output."""
     return subprocess.run(
         [sys.executable, "-c", ANOTHER_PROGRAM, str(path), *statements],
         capture_output=True, text=True, check=True,

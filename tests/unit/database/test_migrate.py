@@ -1,4 +1,4 @@
-"""The schema: made whole or not at all; files of others and newer ones are refused."""
+"""The schema is created completely or not at all. Foreign and newer files are refused."""
 
 from pathlib import Path
 

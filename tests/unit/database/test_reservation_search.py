@@ -1,4 +1,4 @@
-"""What SQL leaves out of a search is nobody whom it looks for."""
+"""The SQL filter of a search never excludes a matching reservation."""
 
 from datetime import date, timedelta
 
@@ -26,7 +26,7 @@ def enter(tx: Transaction) -> None:
         entered = enter_by_staff(tx, booking, actor="staff:1")
         if number % 2:
             erase_past_guests(tx, [entered.id])
-        if number % 3 == 0:  # as of an evening that is over
+        if number % 3 == 0:  # like a reservation of a past evening
             tx.execute(
                 "UPDATE reservation SET access_code = NULL WHERE id = :id", {"id": entered.id}
             )

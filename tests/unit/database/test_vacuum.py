@@ -17,7 +17,7 @@ MIB = 1 << 20
 
 
 def fill(path: Path, mib: int, row: int = 400) -> None:
-    """Write so much into a table, and as much that is deleted again."""
+    """Write this much data into a table, and delete the same amount of other data."""
     connection = open_connection(path)
     connection.execute("CREATE TABLE bulk (id INTEGER PRIMARY KEY, content BLOB)")
     connection.execute(
@@ -124,7 +124,7 @@ def test_a_vacuum_writes_guest_data_only_to_the_disk_of_the_database(tmp_path, m
     def open_watched(path):
         def look():
             seen.update(unnamed_files() - before)
-            return False  # go on
+            return False  # continue the vacuum
 
         connection = open_connection(path)
         connection.set_progress_handler(look, 2)
@@ -138,7 +138,7 @@ def test_a_vacuum_writes_guest_data_only_to_the_disk_of_the_database(tmp_path, m
 
 
 def unnamed_files():
-    """Those that this process has open and that no folder shows."""
+    """Return the open files of this process that no longer have a name."""
     found = set()
     for handle in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):

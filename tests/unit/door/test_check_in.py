@@ -1,4 +1,4 @@
-"""The check-in as the portal enters it, and what the live feed is told."""
+"""Check-ins through the portal, and the resulting notices for the live feed."""
 
 import pytest
 
@@ -13,7 +13,7 @@ NORA = StaffMember("staff-1", "Nora", "host", has_password=True, created_at=0, d
 
 @pytest.fixture
 async def portal(box):
-    """The database, the terminal that stands for the portal, a guest, and what was noticed."""
+    """The database, the terminal that stands for the portal, a guest, and the notices so far."""
 
     def furnish(tx):
         tx.insert("staff", {"id": NORA.id, "name": NORA.name, "role": NORA.role, "created_at": 0})
@@ -31,7 +31,7 @@ async def test_other_doors_are_notified_of_each_arrival_and_departure_with_the_s
     database, terminal, guest, notices = portal
     reading = Reading("list", (guest.id,))
     await database.write(check_in, terminal, Scan("one", reading, staff=NORA))
-    again = await database.write(check_in, terminal, Scan("two", reading))  # no change
+    again = await database.write(check_in, terminal, Scan("two", reading))  # changes nothing
     await database.write(check_in, terminal, Scan("three", reading, simulate=True))
     await database.write(undo_check_in, terminal, "one", None)
 

@@ -36,7 +36,7 @@ passes = st.builds(
 
 
 def genuine(text: str) -> ReadPass | None:
-    """What a door would believe: a reading that our key signed."""
+    """Return a reading of the text that is signed with our key, if there is one."""
     return next((read for read in decode_passes(text) if read.is_signed_by(PUBLIC_KEY)), None)
 
 

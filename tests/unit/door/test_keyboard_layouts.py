@@ -56,7 +56,7 @@ def test_a_scan_typed_with_another_keyboard_layout_is_converted_back(keys, text)
 
 @given(st.text(string.ascii_uppercase.replace("L", ""), min_size=LENGTH, max_size=LENGTH))
 def test_the_arabic_key_b_and_the_keys_g_h_are_distinguished_by_text_length(text):
-    # Where B writes lam and alef, a text with a few of both has few readings.
+    # If the key B types lam and alef, a text with few of both has few readings.
     text = text.replace("GH", "GX").replace("B", "K")[:-6] + "BGHBGH"
 
     assert text in list(spellings(typed(text, ARABIC | {"B": "لا"}), LENGTH))

@@ -1,4 +1,4 @@
-"""Exports of the door log: every stored column, both times, and the names that are still stored."""
+"""Exports of the scan log: every stored column, both times, and the remaining names."""
 
 import json
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ SATURDAY = date(2026, 11, 21)
 
 
 def fill(tx):
-    """Twelve scans: ten ladies of one party, a refusal and an undo."""
+    """Insert twelve scans: ten guests of one party, a refusal and an undo."""
     terminal = get_terminal(tx, issue_terminal(tx, "Porte, «nord»")[0])
     guest = add_reservation(tx, guests=20, customer_name="=Salma Idrissi", access_code="SVC-7K2M")
     for n in range(10):
@@ -30,12 +30,12 @@ def fill(tx):
 
 @dataclass
 class Log:
-    """The log of a box, and its exports."""
+    """The scan log of a box, and its exports."""
 
     box: object
 
     async def export(self, kind="json", *, since=None, until=None):
-        """The bytes of an export."""
+        """Return the bytes of an export."""
         live = self.box.live.database
         log = await live.read(Export, kind, since, until)
         content = log.begin()
@@ -44,7 +44,7 @@ class Log:
         return content + log.end()
 
     async def change(self, sql):
-        """Reach past the code into the table."""
+        """Change a row directly in the table."""
         await self.box.live.database.write(lambda tx: tx.execute(sql))
 
 
@@ -68,7 +68,7 @@ async def test_a_scan_is_exported_with_both_times_and_the_stored_names(log):
     assert (scan["table"], scan["first_name"], scan["access_code"]) == (
         "Terrasse 1", "=Salma", "SVC-7K2M"
     )  # fmt: skip
-    refused = scans[10]  # by a terminal with an impossible clock
+    refused = scans[10]  # a scan of a terminal with an impossible clock
     assert (refused["device_at"], refused["device_at_utc"]) == (10**17, None)
     assert refused["read_hash"] == "00" * 32
 
@@ -108,7 +108,7 @@ async def test_erased_texts_are_missing_from_the_export(log):
 async def test_an_export_period_is_counted_in_evenings(log):
     await log.change(
         "UPDATE scan_log SET at = 1795327199999 WHERE seq <= 3"
-    )  # 22 Nov, 05:59:59 there
+    )  # 22 November, 05:59:59 in the venue
     await log.change("UPDATE scan_log SET at = 1795327200000 WHERE seq > 3")
 
     saturday = json.loads(await log.export(since=SATURDAY, until=SATURDAY))

@@ -1,4 +1,4 @@
-"""Mail servers with programmed replies, and helpers that wait for the email worker."""
+"""Mail servers with scripted replies, and helpers that wait for the email worker."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ async def pass_time(email_worker, clock, seconds):
 
 
 class Mailbox:
-    """A fake mail server: stores the messages, or fails as the test has set it."""
+    """A fake mail server that stores the messages, or fails as the test has set it."""
 
     def __init__(self):
         self.messages = []
@@ -119,11 +119,11 @@ async def smtp_server(handler=None, **options):
         for connection in handler.connections:
             if connection.transport is not None:
                 connection.transport.abort()
-        await asyncio.sleep(0)  # let the connections close before the loop
+        await asyncio.sleep(0)  # let the connections close before the event loop does
 
 
 async def converse(reader, writer, *, until):
-    """Speak SMTP as a server up to a stage: greeting, mail, data, body, accepted."""
+    """Speak SMTP as a server up to a step: greeting, mail, data, body, accepted."""
     writer.write(b"220 mx.example\r\n")
     if until == "greeting":
         return

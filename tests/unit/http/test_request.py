@@ -1,4 +1,4 @@
-"""Our JSON parser against the standard library's, and bodies on which parsers disagree."""
+"""The box's JSON parser compared with the standard library's, and ambiguous bodies."""
 
 import json
 

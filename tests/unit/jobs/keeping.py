@@ -1,4 +1,4 @@
-"""A box whose upkeep goes by a timer and a clock that the test owns."""
+"""An environment whose jobs run by a timer and a clock that the test controls."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ END_OF_TONIGHT = "2026-11-22T06:00:00.000Z"
 
 
 class Timer:
-    """`call_later` of a test that owns the time."""
+    """A replacement for `call_later`, controlled by the test."""
 
     def __init__(self):
         self.seconds = None
@@ -30,7 +30,7 @@ class Timer:
 
 
 class World:
-    """An environment, its clock, and its chores, by a scheduler whose timer the test fires."""
+    """An environment, its clock and its jobs. The test fires the timer of their scheduler."""
 
     def __init__(self, environment, clock):
         self.database, self.clock, self.timer = environment.database, clock, Timer()
@@ -42,7 +42,7 @@ class World:
         await self.scheduler.settle()
 
     async def wait_for_the_timer(self):
-        """Let the time pass that the timer is set to, and let it fire."""
+        """Advance the clock to the time of the timer, and fire it."""
         seconds, callback = self.timer.seconds, self.timer.callback
         self.clock.advance(seconds)
         self.timer.cancel()
@@ -50,7 +50,7 @@ class World:
         await self.scheduler.settle()
 
     async def pass_until(self, instant):
-        """Fire the timer as often as it wants to until `instant`."""
+        """Fire the timer whenever it is due until `instant`."""
         until = parse_instant(instant)
         while (
             self.timer.seconds is not None and self.clock.now() + self.timer.seconds * 1000 <= until

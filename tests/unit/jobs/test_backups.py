@@ -1,4 +1,4 @@
-"""Backups between two nights and copies elsewhere: after a change, and told when they fail."""
+"""Frequent backups and copies to a target: made after a change, and reported if they fail."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ MINUTE = 60  # seconds, as the clock advances
 
 @pytest.fixture
 async def frequent(box, tmp_path):
-    """Frequent backups of a box whose first nightly backup is made."""
+    """The frequent backups of a box that has made its first nightly backup."""
     directory = DataDirectory(tmp_path)
     directory.make_folders()
     directory.master_key_file.write_bytes(MASTER_KEY)
@@ -111,7 +111,7 @@ DAY = 86_400
 
 @pytest.fixture
 def copies(frequent, box, tmp_path, monkeypatch):
-    """The job that copies to a target, and a list: what each attempt raises, or None."""
+    """The job that copies to a target, and a list with the error of each attempt, or None."""
     settings = with_settings(backup={"target": "s3://bucket/backups"})
     job, raised = BackupCopies(replace(box, settings=settings)), []
 

@@ -1,4 +1,4 @@
-"""The watchdog ends a process whose loop stands still; a full disk is watched until it has room."""
+"""The watchdog ends a stuck process, and accepts writes again when a full disk has space."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ asyncio.run(main())
 
 @pytest.fixture
 def systemd(tmp_path):
-    """Its end of the socket."""
+    """Systemd's end of the notification socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(str(tmp_path / "notify"))
         listening.settimeout(60)
@@ -71,7 +71,7 @@ def test_a_reserve_created_on_a_full_disk_grows_when_space_is_free_again(tmp_pat
 
 
 class ReserveOnAVolume(DiskReserve):
-    """A released reserve on a volume that fails as the test says, look by look."""
+    """A deleted reserve on a volume that fails as the test sets for each check."""
 
     def __init__(self, folder, *looks):
         super().__init__(folder)

@@ -1,4 +1,4 @@
-"""The night's work: due after the latest proof, caught up after a time off, told when it fails."""
+"""Nightly work: when it is due, how it catches up, and how failures are reported."""
 
 from types import SimpleNamespace
 
@@ -69,9 +69,9 @@ async def test_nightly_work_missed_while_the_machine_slept_runs_on_waking(nights
     write_record(tmp_path, Record(at=box.clock.now()))
     scheduler.start(nights.job)
     await scheduler.settle()
-    assert timer.seconds == 9 * 3600  # four in the night of the venue
+    assert timer.seconds == 9 * 3600  # four in the morning, venue time
 
-    box.clock.machine.advance(DAY)  # and no timer counted it
+    box.clock.machine.advance(DAY)  # no timer ran during this time
     scheduler.look()
     await scheduler.settle()
 

@@ -1,4 +1,4 @@
-"""Erasing a guest: byte by byte, nothing of them is left in the files of the box."""
+"""After a guest is erased, no byte of the guest's data remains in the files of the box."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ TRACES = (b"zqxanthe", b"wvuillermoz", b"canary.example", b"699 424 242", b"6994
 
 
 async def a_guest(database, **changes):
-    """A guest whose every field is a canary; the reservation's id."""
+    """Create a guest whose every field contains a marker. Return the reservation's id."""
     booking = a_booking(
         customer_name=NAME, customer_email=EMAIL, customer_phone=PHONE, notes=NOTES, **changes
     )
@@ -46,7 +46,7 @@ async def a_guest(database, **changes):
 
 
 def live_through(tx, reservation_id):
-    """All that can be written down of a guest: letters, claim, door, history, webhooks."""
+    """Store everything that can be stored about a guest: emails, claim, door, history, webhooks."""
     email_guest(tx, reservation_id, "confirmation")
     claim(tx, reservation_id, b"d" * 32)
     ask_erasure(tx, reservation_id)
@@ -69,7 +69,7 @@ def live_through(tx, reservation_id):
 
 
 def traces_in(folder):
-    """Which canaries are in which files, whatever their case."""
+    """Return which markers are in which files, regardless of case."""
     return {
         (path.name, trace)
         for path in folder.rglob("*")
@@ -80,7 +80,7 @@ def traces_in(folder):
 
 
 async def crowd(database, count):
-    """Many of the same guest, whose rows grow, so that pages are split and rows move."""
+    """Create many reservations of the same guest that grow, so that pages split and rows move."""
     draw = random.Random(1)
     for n in range(count):
         day = date.fromisoformat(TONIGHT) + timedelta(days=1 + n)
@@ -91,7 +91,7 @@ async def crowd(database, count):
 
 
 def grow(tx, reservation_id, offset, size):
-    """Letters to and notes about one of them: more, or longer than before."""
+    """Add longer emails and notes about one reservation."""
     if reservation_id is not None:
         email_guest(tx, reservation_id, "confirmation")
     tx.execute(
@@ -102,14 +102,14 @@ def grow(tx, reservation_id, offset, size):
 
 
 def copy_of(path, folder):
-    """A backup of a database."""
+    """Return a copy of a database."""
     folder.mkdir()
     copy_database(path, folder / "backup.db")
     return folder
 
 
 async def following(environment):
-    """A scheduler that follows the erasures of an environment, as `serve` has one."""
+    """Start a scheduler that runs the erasures of an environment, as `serve` does."""
     erasures, scheduler = Erasures(environment), Scheduler(environment.database.clock)
     await erasures.start()
     scheduler.start(erasures.job)
@@ -179,7 +179,7 @@ async def test_guests_brought_back_by_a_restore_are_erased_again_before_the_box_
     assert read_list(tmp_path, "live") == [id_]
     shutil.copy(kept / "backup.db", tmp_path / "restored.db")
 
-    # The restored database, beside the list that no restore takes back.
+    # The restored database with the erasure list, which a restore does not replace.
     restored = Database(tmp_path / "restored.db", box.clock, box.tokens, box.zones)
     environment = replace(box.live, database=restored)
     assert (await restored.read(get_reservation, id_)).customer_name == NAME

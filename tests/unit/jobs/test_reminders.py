@@ -1,4 +1,4 @@
-"""Reminders: n hours before, once, and to nobody who did not ask to be written to."""
+"""Reminders are sent once, some hours before, and only to guests who agreed to emails."""
 
 from datetime import date
 

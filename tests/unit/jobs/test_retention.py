@@ -17,13 +17,13 @@ NOW = parse_instant("2026-11-21T19:00:00Z")
 
 
 class World:
-    """An environment with one endpoint, and a retention whose timer the test reads."""
+    """An environment with one endpoint, and a retention job whose timer the test reads."""
 
     def __init__(self, environment, clock):
         self.environment, self.database, self.clock = environment, environment.database, clock
 
     async def add(self, state, days, *, attempts=1, excerpt="ok", count=1):
-        """Deliveries that ended, or were tried last, so many days ago."""
+        """Add deliveries that ended, or were last tried, this many days ago."""
         await self.database.write(self._add, state, days, attempts, excerpt, count)
 
     def _add(self, tx, state, days, attempts, excerpt, count):
@@ -117,10 +117,10 @@ async def test_retention_runs_at_the_start_and_each_night_at_four(world, clock):
     scheduler.start(Retention(world.environment).job)
     await scheduler.settle()
     assert world.count("delivery") == 0
-    assert timer.seconds == 9 * 3600  # four in the night of the venue
+    assert timer.seconds == 9 * 3600  # four in the morning, venue time
 
     await world.add("dead", 31)
-    clock.advance(10 * 3600)  # asleep: no timer counted it
+    clock.advance(10 * 3600)  # the machine slept, so no timer ran
     scheduler.look()
     await scheduler.settle()
 
@@ -139,11 +139,11 @@ async def test_row_27_other_writes_happen_between_the_steps_of_a_long_retention(
     await forgetting
 
     assert world.count("delivery") == 0
-    assert writes >= 1200 / 62  # one at least between any two steps
+    assert writes >= 1200 / 62  # at least one write between any two steps
 
 
 async def a_sign_in(world, clock, instant, *, seen=None):
-    """A session that began then, and a wrong password of that moment."""
+    """Insert a session and a wrong password of that time."""
 
     def sign_in(tx):
         person = create_staff(tx, f"P {instant}", "host").staff_id

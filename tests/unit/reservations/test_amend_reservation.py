@@ -1,4 +1,4 @@
-"""What staff correct after a reservation was granted; phone numbers in digits of any script."""
+"""Corrections by staff after a reservation was granted, and phone numbers in any digits."""
 
 from dataclasses import replace
 from functools import partial

@@ -1,4 +1,4 @@
-"""Who blocks which table (interface, section 2.4), against counting minutes."""
+"""Which source blocks a table (interface, section 2.4), compared with counting minutes."""
 
 from hypothesis import given
 from hypothesis import strategies as st

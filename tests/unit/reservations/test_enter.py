@@ -1,4 +1,4 @@
-"""Reservations from the venue's own page and from staff (interface, section 3)."""
+"""Reservations from the venue's booking page and from staff (interface, section 3)."""
 
 from datetime import UTC, date, datetime, time, timedelta
 

@@ -1,4 +1,4 @@
-"""Granting: the order of refusals, and that no two holders ever overlap, code or no code."""
+"""Granting: the order of refusals, and that two holds never overlap, even without the code."""
 
 import asyncio
 from datetime import date
@@ -100,7 +100,7 @@ async def test_the_answer_is_unavailable_if_every_drawn_access_code_is_in_use(
             await box.live.database.write(grant_it, table_id=table_id("T2"))
 
 
-# The store against a model: whatever is booked and cancelled on one table, in any order.
+# Compare the database with a model: bookings and cancellations of one table in any order.
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["book", "book", "book", "cancel"]),
@@ -115,7 +115,7 @@ MINUTES = {"19:30": (1170, 1320), "22:00": (1320, 1500), "21:00": (1260, 1380),
 
 
 class Model:
-    """What a careful host would keep on paper: for each day, the minutes that are taken."""
+    """A simple model of a table: the occupied minutes of each day."""
 
     def __init__(self) -> None:
         self.held: dict[str, tuple[date, set[int]]] = {}
@@ -125,7 +125,7 @@ class Model:
 
 
 def follow(tx: Transaction, steps) -> None:
-    """Take the steps through the real actions, and compare after each with the model."""
+    """Run the steps with the real actions, and compare each result with the model."""
     model, granted = Model(), []
     for what, slot, day, which in steps:
         if what == "cancel" and granted:
@@ -149,7 +149,7 @@ def follow(tx: Transaction, steps) -> None:
 
 
 class Undo(Exception):
-    """Ends a transaction without a trace, so that the next example finds an empty house."""
+    """Rolls back the transaction, so that the next example starts with an empty venue."""
 
 
 async def test_a_table_is_granted_exactly_when_the_model_says_it_is_free(box: Box):
@@ -170,7 +170,7 @@ async def test_a_table_is_granted_exactly_when_the_model_says_it_is_free(box: Bo
     await asyncio.to_thread(check(given(STEPS)(write)))
 
 
-# The schema alone, with the code's own check left out.
+# Test the schema alone, without the check in the code.
 
 
 OVERLAPS = [(1170, 1320), (1000, 1171), (1319, 1400), (1200, 1300), (0, 2880)]

@@ -1,4 +1,4 @@
-"""What becomes of a request, an unpaid booking and a confirmed reservation."""
+"""The changes of state of a request, an unpaid and a confirmed reservation."""
 
 import pytest
 
@@ -171,7 +171,7 @@ async def test_a_reservation_with_one_of_two_payments_voided_is_partly_paid(box:
 
     assert (await void(box, id_, voided)).status == "partial"
     assert (await void(box, id_, kept)).status == "pending"
-    assert events(box) == ["reservation.confirmed"]  # no event says less than that
+    assert events(box) == ["reservation.confirmed"]  # a smaller change has no event
 
 
 @pytest.mark.parametrize("status", ["cancelled", "declined", "completed"])

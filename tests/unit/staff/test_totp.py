@@ -52,7 +52,7 @@ def test_the_provisioning_uri_contains_the_secret_the_venue_and_the_person():
 
     assert (address.scheme, address.netloc) == ("otpauth", "totp")
     assert "+" not in address.query
-    assert address.path.count(":") == 1  # apps split the label here
+    assert address.path.count(":") == 1  # apps split the label at this character
     assert unquote(address.path) == "/Riad & Fils l’été:Yasmine B"
     assert parse_qs(address.query) == {
         "secret": ["GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"],

@@ -1,4 +1,4 @@
-"""A second step is added, asked for and removed."""
+"""Two-factor sign-in is enabled, used and disabled."""
 
 import pytest
 
@@ -24,27 +24,27 @@ NAME = "Yasmine"
 
 
 class House:
-    """A box with one person, whose app knows the secret once it was offered."""
+    """A box with one person, whose app receives the secret when it is offered."""
 
     def __init__(self, box, clock):
         self.live, self.clock, self.id, self.secret = box.live, clock, "", b""
 
     def code(self, beside=0):
-        """What the app shows, so many steps from now."""
+        """Return the code that the app shows this many steps from now."""
         return totp_code(self.secret, self.clock.now() // 30_000 + beside)
 
     async def do(self, action, *args, **kwargs):
         return await self.live.database.write(action, *args, **kwargs)
 
     async def add(self):
-        """A second step in force; the recovery codes. No code of now was used."""
+        """Enable two-factor sign-in, and let the used code expire. Return the recovery codes."""
         self.secret = await self.do(offer_two_factor, self.live.keyring, self.id)
         codes = await self.do(confirm_two_factor, self.live.keyring, self.id, self.code())
         self.clock.advance(120)
         return codes
 
     async def password(self):
-        """The right password was given: the secret of the second form."""
+        """Enter the right password. Return the secret of the code form."""
         attempt = await self.do(begin_sign_in, NAME, None)
         asked = await self.do(pass_password, attempt, None, "Firefox, Linux")
         assert isinstance(asked, str)

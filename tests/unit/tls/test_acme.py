@@ -1,4 +1,4 @@
-"""When a certificate is ordered, and what an authority's refusals mean."""
+"""When a certificate is ordered, and the meanings of the authority's errors."""
 
 from dataclasses import replace
 
@@ -103,7 +103,7 @@ def test_changing_the_directory_name_or_challenge_resets_the_waiting_time(tmp_pa
 
     for acme in ({"directory": "https://other.example/dir"}, {"challenge": "dns-01"}):
         changed = replace(SETTINGS.acme, **acme)
-        # A certificate of the same authority is kept, whatever the challenge was.
+        # A certificate of the same authority is kept after any challenge.
         assert (due(tmp_path, acme=changed) == 0) == ("directory" in acme)
     assert due(tmp_path, server=ServerSettings(app_url="https://new.example")) == 0
 
@@ -147,7 +147,7 @@ def test_incomplete_acme_settings_are_refused_and_the_missing_one_is_named(said,
 
 
 def failing(monkeypatch, error):
-    """Let the authority answer the first request with `error`; return what is made of it."""
+    """Let the authority answer the first request with `error`. Return the resulting failure."""
 
     def get(*_, **__):
         raise error

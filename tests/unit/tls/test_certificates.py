@@ -1,4 +1,4 @@
-"""The box's certificates: made, renewed in time, never for names that nobody vouched for."""
+"""The box's certificates: creation, timely renewal, and limits of the names."""
 
 import ssl
 import stat
@@ -47,14 +47,14 @@ def world(tmp_path):
 
 
 def handshake(world, host):
-    """Whether a client that trusts nothing but the authority accepts what is served as `host`."""
+    """Whether a client that trusts only the authority accepts the certificate for `host`."""
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.load_verify_locations(cadata=world.certificates.give_authority())
     return shake(client, world.certificates.context, host)[0].version()
 
 
 def shake(client, server, host):
-    """Both ends after the handshake, the client's first; ssl.SSLError when they do not agree."""
+    """Return both ends after the handshake, the client's first. Raises ssl.SSLError if it fails."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     asking = client.wrap_bio(to_client, to_server, server_hostname=host)
     answering = server.wrap_bio(to_server, to_client, server_side=True)

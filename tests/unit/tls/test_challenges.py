@@ -1,4 +1,4 @@
-"""The answers to an authority that checks the name, given to nobody else."""
+"""Only an authority that validates the name gets the challenge's answer."""
 
 import ssl
 from hashlib import sha256
@@ -24,7 +24,7 @@ def certificates(tmp_path):
 
 
 def connect(certificates, name, *protocols):
-    """The certificate and the protocol that a client gets who offers `protocols`."""
+    """Return the certificate and the protocol for a client that offers `protocols`."""
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
     if protocols:
@@ -49,7 +49,7 @@ def test_only_an_acme_validation_request_gets_the_challenge_certificate(certific
         assert extension.value.value[2:] == sha256(PROOF.encode()).digest()
         assert connect(certificates, "BOX.example", "acme-tls/1")[0] == proof
 
-        # Guests, meanwhile, under the same name.
+        # Guests get the usual certificate under the same name.
         assert connect(certificates, "box.example", "http/1.1") == (own, "http/1.1")
         assert connect(certificates, "box.example") == (own, None)
         assert connect(certificates, "other.example", "acme-tls/1")[0] == own

@@ -1,4 +1,4 @@
-"""A certificate of the owner's own."""
+"""A certificate that the owner provides."""
 
 import datetime as dt
 import ssl
@@ -58,7 +58,7 @@ def pem_of(key, password=None):
 
 @pytest.fixture
 def certificates(tmp_path):
-    """A box in the venue's network, under `riad-atlas.local`."""
+    """The certificates of a box under `riad-atlas.local` on the venue's network."""
     names = Names(("localhost", "riad-atlas.local"), ("192.168.1.20",))
     clock = StoppedClock("2026-11-21T19:00:00Z")
     made = Certificates(tmp_path, clock, lambda: "R", lambda: names, lambda: True)
@@ -67,7 +67,7 @@ def certificates(tmp_path):
 
 
 def shown(certificates, name):
-    """The certificate that a client gets who asks for `name`, or for none."""
+    """Return the certificate for a client that requests `name`, or no name."""
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
     asking, _ = shake(client, certificates.context, name)

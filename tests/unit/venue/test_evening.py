@@ -1,4 +1,4 @@
-"""Intervals against brute-force minutes; dates and the evening, 2018 to 2040 in Casablanca."""
+"""Intervals compared with brute force, and evenings in Casablanca from 2018 to 2040."""
 
 import re
 from datetime import UTC, date, datetime, timedelta
@@ -33,9 +33,10 @@ SLOTS = st.builds(Slot, st.just("id"), st.just("Dîner"), TIMES, TIMES, st.just(
 
 
 def minutes_held(slot: Slot | None, ends_at: str) -> set[int]:
-    """Brute force: walk the clock from `start` to `end`; no slot is two whole days.
+    """Return the held minutes by walking the clock from `start` to `end`.
 
-    The walk begins after midnight when `start` comes before the end of the evening.
+    A slot is shorter than two days. The walk begins after midnight if `start` is before the end of
+    the evening.
     """
     if slot is None:
         return set(range(2880))

@@ -115,7 +115,7 @@ async function listEndpoints(): Promise<string[]> {
 }
 
 function deactivate(id: string, url: string): HTMLElement {
-  const button = make("button", "Deactivate", "small") as HTMLButtonElement;
+  const button = make("button", "Deactivate", "button quiet-button small-button") as HTMLButtonElement;
   button.type = "button";
   button.setAttribute("aria-label", `Deactivate ${url}`);
   button.addEventListener("click", () =>
@@ -207,7 +207,7 @@ function row(echo: Echo): HTMLElement {
   summary.append(
     make("span", echo.receivedAt.slice(11, 19)),
     make("strong", echo.event || "not an event"),
-    make("span", `${mark} signature ${signature.verdict}`, isValid ? "chip valid" : "chip"),
+    make("span", `${mark} signature ${signature.verdict}`, isValid ? "chip good" : "chip bad"),
     make("span", echo.attempt ? `attempt ${echo.attempt}` : "not from this box", "quiet"),
     make("span", `answered ${answerOf(echo)}`, "quiet"),
   );

@@ -1,4 +1,4 @@
-"""A bridge's desk over a real box: its calls go through a client that a test can break."""
+"""A bridge's desk connected to a real box through a client that a test can break."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ ZONES = newest_zone_database()
 
 
 class Client:
-    """The protocol's calls, as `BoxClient` makes them, to the box of the test."""
+    """Sends the protocol's calls to the box of the test, like `BoxClient`."""
 
     def __init__(self, door, identity):
         self.identity = identity
@@ -58,11 +58,11 @@ class Bridge:
     folder: object
 
     async def reach(self):
-        """One round of the link: whether the box was reached and knows everything."""
+        """Run one round of the link. Return whether the box was reached and has everything."""
         return await self.link._try()
 
     async def restart(self):
-        """As after kill -9: only what is on the disk is left."""
+        """Restart as after `kill -9`: only what is on disk is left."""
         await self.desk.spool.close()
         fresh = await a_bridge(self.folder, self.client.door, self.client)
         self.desk, self.link = fresh.desk, fresh.link
@@ -78,7 +78,7 @@ async def a_bridge(folder, door, client=None):
 
 @pytest.fixture
 async def bridge(tmp_path, door):
-    """A bridge that has reached its box."""
+    """A bridge that has connected to its box."""
     folder = tmp_path / "bridge"
     folder.mkdir()
     made = await a_bridge(folder, door)

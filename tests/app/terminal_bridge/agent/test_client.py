@@ -1,4 +1,4 @@
-"""The bridge's calls over the wire: deadlines, certificates, and what an answer means."""
+"""The bridge's calls over the network: deadlines, certificates, meanings of responses."""
 
 import argparse
 import asyncio
@@ -26,7 +26,7 @@ from terminal_bridge.agent.run import _identify
 
 
 def a_certificate(folder):
-    """A box's own: (its authority as PEM text, context)."""
+    """Return the authority of a box as PEM text, and the TLS context of its certificate."""
     names = Names(("localhost",), ("127.0.0.1",))
     made = Certificates(folder, SystemClock(), lambda: "Riad", lambda: names, lambda: False)
     made.prepare()
@@ -35,7 +35,7 @@ def a_certificate(folder):
 
 @asynccontextmanager
 async def a_box(answer, context=None):
-    """A server that answers every call by `answer(request)`; its address."""
+    """Run a server that responds to every call with `answer(request)`. Yield its address."""
     app = web.Application()
     app.router.add_route("*", "/terminal/v1/{call}", answer)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
@@ -125,13 +125,13 @@ def test_the_pairing_file_is_readable_only_by_its_owner(tmp_path):
     with pytest.raises(OperatorError, match="Pair this bridge again"):
         load_identity(tmp_path)
     (tmp_path / "bridge.json").unlink()
-    (tmp_path / "bridge.json").mkdir()  # nobody can read it, not even root
+    (tmp_path / "bridge.json").mkdir()  # even root cannot read this file
     with pytest.raises(OperatorError, match="cannot be read: Is a directory"):
         load_identity(tmp_path)
 
 
 def told(**arguments):
-    """The arguments of the command, as argparse gives them."""
+    """Return the command's arguments as argparse parses them."""
     names = ("box", "pair", "name", "ca")
     return argparse.Namespace(**dict.fromkeys(names) | arguments)
 

@@ -1,4 +1,4 @@
-"""Where a bridge decides its scans, and that each reaches the box exactly once."""
+"""Who decides a bridge's scans, and that each scan reaches the box exactly once."""
 
 import pytest
 
@@ -79,7 +79,7 @@ async def test_the_verdict_of_a_scan_before_a_crash_is_given_at_the_next_scan_of
     assert await bridge.reach()
     now = door.clock.now()
     scan_id = await bridge.desk.spool.note("before-the-crash", text, now)
-    await door.scan(text, scanId=scan_id)  # the box has decided, the bridge is killed
+    await door.scan(text, scanId=scan_id)  # the box has decided, but the bridge is killed
     await bridge.restart()
     assert await bridge.reach()
 

@@ -1,4 +1,4 @@
-"""The bridge's own verdicts: those of the box wherever it can know, never greener."""
+"""Offline verdicts of the bridge are never greener than those of the box."""
 
 import base64
 import json
@@ -31,7 +31,7 @@ STATES = {
 
 @pytest.fixture
 async def known(bridge, door):
-    """What a bridge knows once the guests of the test are on the list."""
+    """Return what a bridge knows once the guests of the test are in its snapshot."""
 
     async def know(**changes):
         signed = await bridge.client.snapshot()
@@ -144,7 +144,7 @@ async def test_the_guest_whom_the_agent_admitted_by_code_stays_admitted_at_the_b
     guest = await door.guest(access_code="SVC-DDDD")
     assert await bridge.reach()
     bridge.client.is_cut = True
-    assert (await bridge.desk("QQQQ")).result == "checked_in"  # it looks like the only one
+    assert (await bridge.desk("QQQQ")).result == "checked_in"  # similar to one code only
     other = await door.guest(access_code="SVC-QQQQ", table="T2")
     bridge.client.is_cut = False
 
@@ -160,7 +160,7 @@ KEYS = json.loads((VECTORS / "guest_pass.json").read_text("utf-8"))
 
 
 def signed_snapshot(vector, tag):
-    """The snapshot of a vector, as a box that has the vectors' key signs it."""
+    """Return a vector's snapshot, signed as by a box with the vectors' key."""
     passes = {"passes": [OFFLINE["listed"] | vector.get("listed", {})]}
     content = {"venueTag": tag} | OFFLINE["snapshot"] | passes | vector.get("snapshot", {})
     payload = json.dumps(content)

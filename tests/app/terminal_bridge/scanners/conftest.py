@@ -1,4 +1,4 @@
-"""Readers over a furnished box: settings for one, and patience for threads and devices."""
+"""Fixtures for readers with a furnished box: settings, ports and simulated scanners."""
 
 import os
 from contextlib import asynccontextmanager, suppress
@@ -13,7 +13,7 @@ from tests.waiting import until
 
 @asynccontextmanager
 async def reading(box, **settings):
-    """The box's readers, started: one, of these settings."""
+    """Start the box's readers with one reader that has these settings."""
     one = ReaderSettings(**{"terminal": "Porte 1"} | settings)
     readers = readers_of(replace(box, settings=replace(box.settings, readers=(one,))))
     await readers.start()
@@ -24,7 +24,7 @@ async def reading(box, **settings):
 
 
 class Scanner:
-    """A scanner on a pseudo terminal: its device is a link, as below /dev/serial/by-id."""
+    """A scanner on a pseudo terminal. Its device is a link, as in /dev/serial/by-id."""
 
     def __init__(self, link):
         self.link = link
@@ -48,7 +48,7 @@ class Scanner:
         os.write(self._ours, text if isinstance(text, bytes) else text.encode())
 
     async def received(self, count):
-        """The next `count` bytes that came back."""
+        """Return the next `count` bytes that the reader sent back."""
         found = b""
 
         def more():
@@ -63,13 +63,13 @@ class Scanner:
 
 @pytest.fixture
 def port(unused_tcp_port):
-    """Where a reader of lines is to listen."""
+    """The port on which a line reader listens."""
     return unused_tcp_port
 
 
 @pytest.fixture
 def scanner(tmp_path):
-    """A scanner that is plugged in."""
+    """A simulated scanner that is plugged in."""
     made = Scanner(tmp_path / "usb-scanner")
     made.plug()
     yield made

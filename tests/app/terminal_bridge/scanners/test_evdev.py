@@ -1,4 +1,4 @@
-"""A keyboard-wedge scanner at the box: keys, and what it meant by them however it is set."""
+"""A keyboard-wedge scanner at the box, set to any keyboard layout."""
 
 import os
 import time
@@ -24,7 +24,7 @@ LINK = "https://box.example/access/AZqwM0_-zW"
 
 
 def strokes_of(text, layout, caps=False, keypad=False):
-    """The keys that a scanner presses which believes in `layout`."""
+    """Return the keys that a scanner set to `layout` presses."""
     keys = {digit: (code, False) for code, digit in KEYPAD_DIGITS.items()} if keypad else {}
     for code, (plain, shifted) in sorted(layout.items(), reverse=True):
         if code in KEYPAD or plain in keys:
@@ -54,7 +54,7 @@ def tap(code):
 
 
 def typed(text, layout=_US, end=ENTER):
-    """The events of a scanner that types `text`."""
+    """Return the input events of a scanner that types `text`."""
     raw = b""
     for stroke in strokes_of(text, layout):
         key = tap(stroke.code)
@@ -64,7 +64,7 @@ def typed(text, layout=_US, end=ENTER):
 
 @pytest.fixture
 def wedge(tmp_path):
-    """Where the events are written; the reader opens `wedge.path`."""
+    """A keyboard device, made of a pipe. The reader opens `wedge.device`."""
     path = tmp_path / "event7"
     os.mkfifo(path)
     handle = os.open(path, os.O_RDWR)
@@ -89,7 +89,7 @@ async def test_a_pass_is_read_with_every_layout_and_caps_lock(box, door, wedge, 
         wedge.send((tap(CAPS) if caps else b"") + typed(text, layout))
         await until(lambda: readers.states[0].last_read_at is not None)
 
-    assert (await door.now_of(guest)).arrived == 1  # closing waited for the decision
+    assert (await door.now_of(guest)).arrived == 1  # closing has waited for the decision
 
 
 async def test_a_keyboard_scanner_can_open_a_separate_relay(box, door, wedge, scanner):

@@ -1,4 +1,4 @@
-"""All readers of a computer together: their states, and that none harms another."""
+"""All readers of a computer together: their states, and that one does not disturb another."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""A serial scanner over a pseudo terminal: read, answered, unplugged, plugged in again."""
+"""A serial scanner on a pseudo terminal: read, answered, unplugged and plugged in again."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from tests.app.terminal_bridge.scanners.conftest import reading
 from tests.waiting import until, within
 
 OPEN = b"\xa0\x01\x01\xa2"
-GREEN, RED = (b"\xa0\x01", b"\x01\xa2"), (b"\x07",)  # green pauses between two bytes and two
+GREEN, RED = (b"\xa0\x01", b"\x01\xa2"), (b"\x07",)  # green pauses after two bytes
 
 
 @pytest.fixture
@@ -17,13 +17,13 @@ def settings_of(scanner):
     return {"kind": "serial", "device": str(scanner.link), "answer": answer}
 
 
-async def test_a_scan_is_decided_and_its_colour_drives_the_relay(box, door, scanner, settings_of):
+async def test_a_scan_is_decided_and_its_colour_switches_the_relay(box, door, scanner, settings_of):
     guest = await door.guest()
     text = await door.pass_of(guest)
 
     async with reading(box, **settings_of) as readers:
         await until(lambda: readers.states[0].connected_since is not None)
-        scanner.send(text)  # without an end it is read after a pause
+        scanner.send(text)  # without a terminator, the code ends after a pause
         assert await scanner.received(4) == OPEN
         scanner.send("not one of ours\r\n")
         assert await scanner.received(1) == RED[0]
@@ -44,7 +44,7 @@ async def test_a_pass_that_stays_in_front_of_the_reader_opens_the_turnstile_once
         await until(lambda: readers.states[0].connected_since is not None)
         for _ in range(2):
             scanner.send(text + "\r")
-        for _ in range(2):  # what is no green is told again
+        for _ in range(2):  # a verdict that is not green is shown again
             scanner.send("not one of ours\r")
         pulses = OPEN * (2 if repeat else 1)
         assert await scanner.received(len(pulses) + 2) == pulses + RED[0] * 2

@@ -1,4 +1,4 @@
-"""The line reader, a line in and a line out; last, in a box that is really served."""
+"""The line reader: each line gets one line in response. Also in a real box process."""
 
 import asyncio
 from contextlib import asynccontextmanager

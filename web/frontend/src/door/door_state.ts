@@ -130,7 +130,7 @@ export class DoorState {
     this.listeners.changed();
   }
 
-  /** How full the house is, or null if it is not nearly full. */
+  /** How full the venue is, or null if it is not nearly full. */
   get occupancy(): Occupancy | null {
     const capacity = this.me?.venue.capacity ?? 0;
     const { inside } = this;

@@ -63,7 +63,7 @@ export interface Verdict {
   firstCheckIn: FirstCheckIn | null;
   candidates?: Guest[];
   overrode?: string;
-  /** How full the house is, if it is nearly full. */
+  /** How full the venue is, if it is nearly full. */
   occupancy?: Occupancy | null;
   offline?: boolean;
   /** True if the admission could not be stored and will be lost when the page closes. */

@@ -363,7 +363,7 @@ function sentenceOf(verdict: Verdict, words: Words, me: Me | null): string {
   return [words.say(key, values), full].filter(Boolean).join(" ");
 }
 
-/** Return how full the house is: `near`, `full`, or "" if it is not nearly full. */
+/** Return how full the venue is: `near`, `full`, or "" if it is not nearly full. */
 export function fullness(occupancy: Occupancy | null | undefined): string {
   if (!occupancy) return "";
   return occupancy.inside < occupancy.capacity ? "near" : "full";
