@@ -104,7 +104,7 @@ class Carrier:
                 await write(changes.advance, carried)
                 return State(carried.token, carried.position, "", None, None)
         log.info("mirror: everything is copied to %s", server_name(self._settings.url))
-        state = await write(changes.copy_anew)
+        state = await write(changes.restart_copy)
         await session.begin_copy(venue_id, wanted, state.token, state.position)
         return state
 

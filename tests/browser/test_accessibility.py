@@ -115,7 +115,7 @@ class Findings(dict):
         self._looks = looks
 
     async def look(self, page, name, *, opened=True, scroll="0"):
-        """`scroll` is a script that brings into view what the page does when it opens."""
+        """Find the problems of the open page. The script `scroll` runs before each check."""
         if opened:
             await page.evaluate(OPEN_ALL)
         found = []

@@ -19,7 +19,7 @@ class Host:
         self.page = page
         self.taps = self.keys = 0
 
-    async def begin_anew(self):
+    async def start_over(self):
         """Close the drawer, and count from here on."""
         await self.page.wait_for_timeout(PACE_MS)
         await self.page.keyboard.press("Escape")
@@ -86,7 +86,7 @@ async def test_left_and_no_show_take_two_taps_each_and_can_be_undone(portal, clo
         assert await violations(host.page) == []
         await host.tap(action("take-back"))
         assert (await becomes(portal, party, action(what), host.page)).status == "confirmed"
-        await host.begin_anew()
+        await host.start_over()
     assert portal.complaints == []
 
 
@@ -103,7 +103,7 @@ async def test_a_walk_in_takes_two_taps_and_a_phone_booking_nine_seconds(portal,
     await host.page.wait_for_selector(f"#t-{table_id('T2')} .guest.in")
     assert await violations(host.page) == []
 
-    await host.begin_anew()
+    await host.start_over()
     await host.tap(free("T4"))
     await host.page.wait_for_selector("#drawer [name=customer_name]")
     if size is not DESK:
@@ -223,7 +223,7 @@ async def test_a_change_of_date_takes_ten_seconds_and_a_group_of_fourteen_fiftee
     assert host.seconds <= 10
     assert await portal.box.rows("SELECT kind FROM email") == [("changed",)]
 
-    await host.begin_anew()
+    await host.start_over()
     await host.tap(free("T2"))
     await host.tap("#drawer [name=guests][type=number]")
     await host.press("Control+a")

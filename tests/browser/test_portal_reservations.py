@@ -141,7 +141,7 @@ async def test_going_back_shows_a_new_form_if_it_was_sent_and_the_typed_one_if_n
     assert len(await reservations(portal)) == 2
 
     await page.goto(f"{NEW}?date=2026-11-28&slot=19:30")
-    await page.fill("[name=notes]", "Third Guest")  # a name is looked up, and then Back loads anew
+    await page.fill("[name=notes]", "Third Guest")  # a search, after which Back reloads the page
     await page.click("text=See this evening")
     await page.wait_for_selector("table")
     await back()

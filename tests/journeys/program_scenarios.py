@@ -1,4 +1,4 @@
-"""Scenarios that every booking program of the guide must pass, whatever its language."""
+"""Scenarios that every booking program of the guide must pass, in any language."""
 
 import json
 import os

@@ -217,7 +217,7 @@ async def test_a_box_killed_before_it_recorded_a_batch_continues_without_a_new_c
         patch.setattr(changes, "_store", killed)
         with pytest.raises(RuntimeError):
             await mirror.fill()
-    monkeypatch.setattr(changes, "copy_anew", killed)
+    monkeypatch.setattr(changes, "restart_copy", killed)
     mirror.carrier = Carrier(mirror.box.live.database, mirror.settings)
 
     assert await mirror.fill() == ""
@@ -243,7 +243,7 @@ async def test_an_interrupted_first_copy_continues_where_it_stopped(mirror, monk
     def refuse(*_):
         raise AssertionError("a new copy")
 
-    monkeypatch.setattr(changes, "copy_anew", refuse)
+    monkeypatch.setattr(changes, "restart_copy", refuse)
     assert await mirror.fill() == ""
     assert await mirror.different() == []
 
@@ -291,7 +291,7 @@ async def test_rows_changed_in_the_mirror_are_found_and_repaired_by_a_new_copy(m
 
     assert await mirror.different() == ["slot", "reservation", "scan"]
 
-    await mirror.box.live.database.write(changes.copy_anew)
+    await mirror.box.live.database.write(changes.restart_copy)
     await mirror.fill()
     assert await mirror.different() == []
 
@@ -312,7 +312,7 @@ async def test_two_venues_share_a_database_without_changing_each_others_rows(
         assert first.ask("SELECT count(*) FROM venuebox.venue_table") == ["12"]
 
         await first.write("DELETE FROM slot")
-        await first.box.live.database.write(changes.copy_anew)
+        await first.box.live.database.write(changes.restart_copy)
         await first.fill()
 
         assert await first.different() == await second.different() == []

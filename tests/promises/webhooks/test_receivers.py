@@ -99,9 +99,9 @@ def flood():
         process.stdout.close()
 
 
-def most_memory(*, begin_anew=False):
+def most_memory(*, start_over=False):
     """Return the peak memory of this process since the last reset, in bytes."""
-    if begin_anew:
+    if start_over:
         Path("/proc/self/clear_refs").write_text("5")
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
@@ -112,7 +112,7 @@ def most_memory(*, begin_anew=False):
 async def test_a_response_of_any_size_uses_less_than_a_mebibyte(make_client, receiver, flood, kind):
     assert (await make_client(receiver.url).post(REQUEST)).delivered
     client = make_client(flood(kind))
-    before = most_memory(begin_anew=True)
+    before = most_memory(start_over=True)
 
     outcomes = [await client.post(REQUEST) for _ in range(10)]
 
