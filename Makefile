@@ -59,7 +59,8 @@ CHECKED := tests/test_architecture.py tests/test_docs.py tests/test_templates.py
 help:
 	@echo 'make run      serve the demo venue on http://127.0.0.1:8080  (PORT=8090 elsewhere)'
 	@echo 'make test     the tests of every day, in three minutes   (PYTEST_ARGS="-k door" for some)'
-	@echo 'make test-all the same and all that it leaves out: browser, processes, whatever is slow'
+	@echo 'make rest     all that it leaves out: browser, processes, whatever is slow'
+	@echo 'make test-all both'
 	@echo 'make check    style, types, import directions, documentation, secrets left in the source'
 	@echo 'make docs     write the generated documents in docs/reference/'
 	@echo 'make clients  pack the clients that the box serves; book with these and with generated ones'

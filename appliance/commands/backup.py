@@ -226,7 +226,7 @@ def _restore_latest(arguments: argparse.Namespace, console: Console, fetched: Pa
     if kept:
         restored = f"only test.db as of {made.made_at}, because live.db was intact"
     print(
-        f"{path.name} restored: {restored}. Start the box with venuebox serve. "
-        f"The previous data is kept in {aside}."
+        f"{path.name} restored: {restored}. The previous data is kept in {aside}. Start the box "
+        "with systemctl start venuebox, or with venuebox serve if it is not a service."
     )
     return 0

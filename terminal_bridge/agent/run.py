@@ -63,7 +63,8 @@ def read_bridge_settings(file: Path) -> tuple[ReaderSettings, ...]:
     readers = parse_readers(document.get("readers", []), on_a_bridge=True)
     if not readers:
         raise OperatorError(
-            f"{file} configures no scanner. Add [[readers]] to it (see docs/guide/scanners.md)."
+            f"{file} is missing or configures no scanner. Write [[readers]] into it (see "
+            "docs/guide/scanners.md)."
         )
     return readers
 
