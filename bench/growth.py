@@ -1,7 +1,7 @@
 """Compare the same requests to boxes with zero to a million past reservations.
 
 `python -m bench.growth` gives copies of one box past evenings: reservations of which a tenth
-was cancelled, their holds, requests and history, the door log, and thirty days of events and
+was cancelled, their holds, requests and history, the scan log, and thirty days of events and
 deliveries. It loads the boxes in turn, and in the next round the other way round. All of them have
 the same evenings to read, to book and to scan.
 """

@@ -108,7 +108,7 @@ def party_left(
 ) -> Reservation:
     """Record that the party has left: count out the people still inside, and free its tables.
 
-    The door log names `terminal`, by default the portal's. Raises the errors of `leave`.
+    The scan log names `terminal`, by default the portal's. Raises the errors of `leave`.
     """
     before = get_reservation(tx, reservation_id)
     left = leave(tx, reservation_id, actor=actor)

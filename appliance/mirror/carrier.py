@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 _SIZE, _SMALLEST = 500, 8  # rows in a batch, and the minimum if batches do not arrive in time
 _PACE_SECONDS = 1.0  # pause between batches, so that a batch contains the changes of many bookings
 _IDLE_SECONDS = 10.0  # an idle connection is closed, because other boxes need one
-_FIRST_RETRY, _LONGEST_RETRY = 2.0, 60.0  # seconds
+_FIRST_RETRY, _LONGEST_RETRY = 2.0, 60.0  # in seconds
 _TOLD_ROWS = 50_000
 
 
@@ -104,7 +104,7 @@ class Carrier:
                 await write(changes.advance, carried)
                 return State(carried.token, carried.position, "", None, None)
         log.info("mirror: everything is copied to %s", server_name(self._settings.url))
-        state = await write(changes.copy_anew)
+        state = await write(changes.restart_copy)
         await session.begin_copy(venue_id, wanted, state.token, state.position)
         return state
 

@@ -3,7 +3,7 @@
 Triggers record each changed row in `mirror_change`, in the transaction of the change. A batch reads
 the rows as they are now. The token names a state of the mirror: the next one follows from it and
 from what was carried. So a box that was restored, or a server that was, is noticed: their tokens
-differ, and everything is copied anew.
+differ, and everything is copied again.
 """
 
 import hashlib
@@ -100,7 +100,7 @@ def find_state(reader: Reader) -> State | None:
     return None if found is None else State(found[0], Position(*found[1:5]), *found[5:])
 
 
-def copy_anew(tx: Transaction) -> State:
+def restart_copy(tx: Transaction) -> State:
     """Start to copy everything, and return the new state. The copy includes all earlier changes."""
     newest = tx.value("SELECT max(seq) FROM mirror_change") or 0
     position = Position(newest, TABLES[0].name, "", 0)

@@ -1,4 +1,4 @@
-"""Schemathesis against the real process, from its own document (interface, sections 2 to 8)."""
+"""Schemathesis against a real box, with its own OpenAPI document (interface, sections 2 to 8)."""
 
 import json
 import os
@@ -46,7 +46,7 @@ database = "none"
 """
 
 
-def test_no_answer_is_undocumented_and_none_is_a_server_error(tmp_path):
+def test_every_response_is_documented_and_none_is_a_server_error(tmp_path):
     founded = found_box(tmp_path, tables=6)
     key = founded.keys["live"]
     config = tmp_path / "schemathesis.toml"

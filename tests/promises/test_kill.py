@@ -66,7 +66,7 @@ async def be_killed(folder, seed, rounds, until, starts):
 
 @pytest.mark.slow(30)
 @pytest.mark.process
-async def test_what_was_acknowledged_survives_being_killed_at_any_instant(tmp_path):
+async def test_acknowledged_changes_survive_a_kill_at_any_moment(tmp_path):
     seed = int(os.environ.get("KILL_SEED", random.randrange(10**6)))
     until, done, sums, found, starts = time.monotonic() + SECONDS_IN_ALL, 0, Counter(), [], []
     progress = Progress(f"kill -9, seed {seed}")
@@ -89,12 +89,12 @@ async def test_what_was_acknowledged_survives_being_killed_at_any_instant(tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.process
-async def test_a_disk_that_fails_under_load_ends_the_box_and_loses_nothing(tmp_path):
+async def test_a_disk_that_fails_under_load_stops_the_box_and_loses_nothing(tmp_path):
     """A file size limit makes writes fail like a broken disk, not like a full one."""
     async with faulty_world(tmp_path, 11) as world:
 
         def fail():
-            limit = 1 << 15  # not the size of the log, which may have just been begun anew
+            limit = 1 << 15  # not the size of the WAL, which may just have been truncated
             resource.prlimit(world.box.pid, resource.RLIMIT_FSIZE, (limit, limit))
             return world.box.wait()
 
@@ -109,7 +109,7 @@ async def test_a_disk_that_fails_under_load_ends_the_box_and_loses_nothing(tmp_p
 
 @pytest.mark.slow
 @pytest.mark.process
-async def test_a_stop_under_load_is_quick_and_loses_nothing_even_when_asked_twice(tmp_path):
+async def test_stopping_under_load_is_fast_and_loses_nothing_even_with_two_signals(tmp_path):
     async with faulty_world(tmp_path, random.randrange(10**6)) as world:
         world.receiver.open.clear()  # deliveries stay in flight
 
