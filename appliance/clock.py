@@ -50,7 +50,7 @@ _TIME_ERROR, _STA_UNSYNC = 5, 0x40
 
 
 def kernel_is_synchronised() -> bool:
-    """Return whether the kernel reports the clock as synchronised. False if it does not say.
+    """Return whether the kernel reports the clock as synchronised. False if this is unknown.
 
     Calls adjtimex(2), which needs no privileges.
     """
@@ -66,11 +66,11 @@ _STEP_MS = 1_000  # smaller steps result from ordinary time synchronisation
 
 
 class BoxClock:
-    """The clock of a box: the machine's, unless that is earlier than what the box has seen.
+    """The clock of a box: the machine's, unless that is earlier than the box's stored times.
 
-    A clock that the kernel calls synchronised is believed. Another one that is earlier than the
+    A clock that the kernel calls synchronised is trusted. Another one that is earlier than the
     newest believed instant counts on from that instant. One that is more than 40 days later is
-    used, but not believed: nothing may be erased or expire by it.
+    used, but not trusted: nothing may be erased or expire by it.
     """
 
     def __init__(self, machine: Clock, synchronised: Callable[[], bool]) -> None:

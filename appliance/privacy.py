@@ -69,7 +69,7 @@ def find_past_guests(reader: Reader, last_evening: date, limit: int) -> list[str
 def erase_texts_of(tx: Transaction, reservation_id: str) -> None:
     """Erase a reservation's personal data from emails, scans, claims and history.
 
-    Cancels waiting emails. The reasons that staff typed are deleted from the door log. The history
+    Cancels waiting emails. The reasons that staff typed are deleted from the scan log. The history
     still shows who did what and when, with numbers and ids only.
     """
     values = {"id": reservation_id, "now": tx.now}
@@ -206,7 +206,7 @@ class GuestErased:
 def erase_guest(tx: Transaction, reservation_id: str, *, actor: str) -> None:
     """Erase a guest's data on demand: name, contacts, notes, and texts that may contain them.
 
-    Covers the reservation, emails, webhook log, door log, history and claims. The reservation
+    Covers the reservation, emails, webhook log, scan log, history and claims. The reservation
     itself is kept, and its pass and access code stay valid, because they contain no name. Raises
     NotFound if the id is unknown.
     """

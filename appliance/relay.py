@@ -23,7 +23,7 @@ _LINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Relay:
-    """A relay, and what it gives to this box.
+    """A relay, and its settings for this box.
 
     `fingerprint` is that of the relay's host key. The relay passes the connections for the public
     host name `name` to its own port `listen_port`, which the box asks it to forward.

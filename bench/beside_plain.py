@@ -1,6 +1,6 @@
-"""Bookings of the box beside the same bookings written plainly (plain.py).
+"""Compare bookings of the box with the same bookings of a simple program (plain.py).
 
-`python -m bench.beside_plain` first asks both the same questions and compares the answers. Then it
+`python -m bench.beside_plain` first sends both the same requests and compares the answers. Then it
 loads both in turn with `wrk`, each time on a fresh copy of its data and alone on the machine, at 32
 connections and at one, as the disk is and with 1 and 5 ms added to every sync (a library that is
 loaded into both). Processor and bytes are counted until the webhook of the last booking is
@@ -72,13 +72,13 @@ class Server:
     stop: Callable[[], object]
 
     def cpu_seconds(self) -> float:
-        """Processor time used so far, user and system, by all threads."""
+        """Return the processor time used so far, user and system, by all threads."""
         after_name = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2]
         user, system = after_name.split()[11:13]
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def written_kib(self) -> float:
-        """What the process has had the storage write so far."""
+        """Return the KiB that the process has written to the disk so far."""
         io = Path(f"/proc/{self.pid}/io").read_text()
         return int(io.partition("\nwrite_bytes: ")[2].split()[0]) / 1024
 
@@ -90,7 +90,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Load:
-    """What `wrk` saw; times in milliseconds. `reached` is the first line that was not sent."""
+    """The results of `wrk`, in milliseconds. `reached` is the first line that was not sent."""
 
     requests: int
     rate: float
@@ -101,7 +101,7 @@ class Load:
 
 
 def run_load(server: Server, lines: Path, start: int, seconds: int, connections: int) -> Load:
-    """Send the lines of a file from number `start` on. An error or a refusal ends the bench."""
+    """Send the lines of a file from number `start` on. Stops at an error or a refusal."""
     argv = ["wrk", "-t", "1", "-c", str(connections), "-d", f"{seconds}s", "--timeout", "10s",
             "-s", str(HERE / "load.lua"), server.url]  # fmt: skip
     environ = os.environ | {"BENCH_LINES": str(lines), "BENCH_START": str(start)}
@@ -213,7 +213,7 @@ def write_bookings(prepared: Prepared, target: Path) -> Path:
 
 
 def fresh_copy(template: Path, target: Path) -> Path:
-    """Copy prepared data. The kernel has written the copy to the disk, and has forgotten it.
+    """Copy prepared data, write the copy to the disk, and drop it from the kernel's cache.
 
     The kernel caches a file that was just written in pieces of up to 2 MB, and counts the whole
     piece as written when one page of it changes.
@@ -234,7 +234,7 @@ def forget_cached(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Peer:
-    """One of the two. `start` takes a data directory and additional environment variables."""
+    """One of the two programs. `start` takes a data directory and more environment variables."""
 
     name: str
     template: Path
@@ -307,7 +307,7 @@ def _start_plain(data: Path, environ: dict[str, str]) -> Server:
 
 
 def _slow_sync(folder: Path, delay_ms: int) -> dict[str, str]:
-    """Compile the library that adds `delay_ms` to each sync; the variable that loads it."""
+    """Compile the library that adds `delay_ms` to each sync. Return the variable that loads it."""
     library = folder / f"slow_sync_{delay_ms}.so"
     if not library.exists():
         argv = ["cc", "-shared", "-fPIC", "-x", "c", f"-DDELAY_US={1000 * delay_ms}", "-", "-o",
@@ -431,7 +431,7 @@ def ask(
 
 
 def free_port() -> int:
-    """Return a port of the loopback interface on which nobody listens now."""
+    """Return a free port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -1,4 +1,4 @@
-"""Eight doors that scan: alone, and while partners book as fast as the box lets them.
+"""Eight doors scan, first alone and then while partners book as fast as possible.
 
 `python -m bench.doors` has eight terminals, each with its live feed open, scan five fresh guest
 passes a second each, by the clock, regardless of the box. Times are the terminal's: from the moment
@@ -131,7 +131,7 @@ def _scan_paced(
 
 @contextmanager
 def _listening(server: Server, crowd: Crowd) -> Iterator[None]:
-    """Each terminal reads its feed, as the door app does."""
+    """Let each terminal read its feed, as the door app does."""
     over, address = threading.Event(), urlsplit(server.url)
     ears = []
     for terminal in crowd.terminals:
@@ -164,7 +164,7 @@ def _listening(server: Server, crowd: Crowd) -> Iterator[None]:
 
 
 def _durable_commits(folder: Path) -> list[float]:
-    """Seconds of 500 one-row commits of SQLite alone, in WAL mode at synchronous=FULL."""
+    """Return the seconds of 500 one-row commits of SQLite, in WAL mode with synchronous=FULL."""
     connection, took = apsw.Connection(str(folder / "commits.db")), []
     connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
     connection.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, s TEXT)")

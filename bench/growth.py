@@ -1,7 +1,7 @@
-"""What the past costs: the same requests to boxes with nothing to a million past reservations.
+"""Compare the same requests to boxes with zero to a million past reservations.
 
 `python -m bench.growth` gives copies of one box past evenings: reservations of which a tenth
-was cancelled, their holds, requests and history, the door log, and thirty days of events and
+was cancelled, their holds, requests and history, the scan log, and thirty days of events and
 deliveries. It loads the boxes in turn, and in the next round the other way round. All of them have
 the same evenings to read, to book and to scan.
 """
@@ -79,7 +79,7 @@ INSERT INTO attempt (delivery_seq, n, at, duration_ms, phase, outcome, http_stat
 
 @dataclass
 class Aged:
-    """A box and what was measured of it: p50 in ms and processor µs a request, by request."""
+    """A box and its measurements by request: p50 in ms and processor time in µs."""
 
     rows: int
     data: Path
@@ -117,7 +117,7 @@ def main() -> int:
 
 
 def _write_lines(folder: Path, prepared: Prepared, texts: list[str]) -> dict[str, Path]:
-    """Write the requests of each load; their files by name."""
+    """Write the requests of each load. Return their files by name."""
     days = [prepared.tonight + timedelta(days=2 + day) for day in range(0, DATES, 7)]
     key, door = prepared.key, prepared.terminal
     read = {

@@ -1,4 +1,4 @@
-"""What a mirror costs: `python -m bench.mirror boxes` and `python -m bench.mirror bookings`.
+"""The cost of a mirror: `python -m bench.mirror boxes` and `python -m bench.mirror bookings`.
 
 `boxes`: 200 boxes without HTTP, 50 in a process, fill one PostgreSQL on a Unix socket, each with
 some changes a second: changes a second, lag, and processor of the server for each change.

@@ -1,9 +1,9 @@
-"""The peer that decides: the same booking as a plain team would write it.
+"""The program to compare with: the same booking in a simple implementation.
 
 aiohttp, the standard library's sqlite3 (WAL, synchronous=FULL), one transaction a request, and an
-outbox worker with aiohttp's client. It makes the checks of the box, answers as it does, writes the
-rows it writes (reservation, history, event, delivery; then attempt and state) and signs the same
-webhook. It has nothing else of the box.
+outbox worker with aiohttp's client. It checks and answers like the box, writes the
+same rows (reservation, history, event, delivery; then attempt and state) and signs the same
+webhook. It has no other features of the box.
 
 Run as `python -m bench.plain PORT DATABASE`; `prepare` makes the database from a prepared box.
 """
@@ -133,7 +133,7 @@ class Plain:
         return web.json_response(answer, status=201)
 
     def reserve(self, key_id: str, wish: dict[str, object]) -> tuple[sqlite3.Row, bool]:
-        """Everything of one booking but its COMMIT."""
+        """Run the transaction of one booking, except its COMMIT."""
         earlier = self.one(
             "SELECT * FROM reservation WHERE key_id = ? AND idempotency_key = ?",
             key_id, wish["idempotencyKey"],
@@ -205,7 +205,7 @@ class Plain:
         return stored, False
 
     def interval(self, slot: object, date: dt.date) -> tuple[int, int]:
-        """Minutes that the table is held."""
+        """Return the minutes for which the table is held."""
         if slot is None:
             return 0, 2880
         for each in self.db.execute("SELECT * FROM slot WHERE start = ?", (slot,)):
@@ -246,7 +246,7 @@ class Plain:
             tasks = {task for task in tasks if not task.done()}
 
     async def deliver(self, session: aiohttp.ClientSession, row: sqlite3.Row) -> None:
-        """One attempt, and its outcome in the database."""
+        """Make one attempt and store its outcome."""
         began, at, status = time.monotonic(), int(time.time() * 1000), None
         body = json.dumps(self.event_body(row), ensure_ascii=False).encode()
         t = at // 1000
@@ -283,7 +283,7 @@ class Plain:
         self.sending.discard(row["id"])
 
     def event_body(self, row: sqlite3.Row) -> dict[str, object]:
-        """Interface, section 2.9, rendered from the reservation as it is now."""
+        """Return the body (interface, section 2.9) with the current state of the reservation."""
         found = self.one(
             "SELECT reservation.*, venue_table.name AS table_name FROM reservation "
             "JOIN venue_table ON venue_table.id = table_id WHERE reservation.id = ?",
@@ -318,7 +318,7 @@ class Plain:
 
 
 def parse(body: bytes) -> dict[str, object]:
-    """The 400s of the interface, in its order."""
+    """Return the booking. Raises the 400s of the interface in its order."""
     try:
         wish = json.loads(body)
     except ValueError:
@@ -400,7 +400,7 @@ def _timestamp(ms: int) -> str:
 
 
 def application(path: str) -> web.Application:
-    """The booking route, and the worker beside it."""
+    """Return the application with the booking route and the outbox worker."""
     app = web.Application()
 
     async def beside(_: web.Application):

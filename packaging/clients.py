@@ -57,7 +57,7 @@ def pack_python(tools: Path, work: Path, folder: Path) -> None:
 
 
 def pack_typescript(tools: Path, work: Path, folder: Path) -> None:
-    """Build an npm package of openapi-typescript's types, with openapi-fetch behind them."""
+    """Build an npm package of openapi-typescript's types, with openapi-fetch as the client."""
     package = work / "typescript"
     package.mkdir()
     wanted = json.loads((tools / "package.json").read_text())["devDependencies"]
@@ -75,7 +75,7 @@ def pack_typescript(tools: Path, work: Path, folder: Path) -> None:
 
 
 def run(folder: Path, *words: str | Path) -> None:
-    """Run a program in `folder`, and end with what it says if it fails."""
+    """Run a program in `folder`. If it fails, exit with its error message."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     times = {"SOURCE_DATE_EPOCH": "315532800"}  # 1980-01-01, the earliest date in a zip
     done = subprocess.run(

@@ -203,7 +203,7 @@ def test_the_example_venue_file_is_valid():
     )  # fmt: skip
 
 
-def test_the_printed_check_of_signatures_accepts_the_vectors_and_nothing_else():
+def test_the_signature_check_in_the_readme_accepts_only_the_valid_vectors():
     namespace: dict[str, Any] = {}
     exec(example(DOCUMENTS["docs/partners/webhooks.md"], "python"), namespace)  # noqa: S102 - ours
     is_genuine = namespace["is_genuine"]

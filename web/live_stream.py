@@ -1,6 +1,6 @@
 """`GET /live`: the one stream of a browser, which all its boards and door apps share.
 
-A browser opens at most six connections to the box. A stream for each page would use them up, and
+A browser opens at most six connections to the box. One stream per page would use all of them, and
 the next request, such as a scan, would wait for ever (web/frontend/src/shared/live_feed.ts).
 """
 

@@ -54,7 +54,7 @@ _LOOK_UP_MS = 1000.0
 _ASK_SECONDS = 3.0
 _SECONDS = 6.0  # time limit for the whole check
 _ADDRESSES_MAX = 8  # maximum number; anybody on the network can announce thousands
-_BODY_MAX = 1000  # bytes
+_BODY_MAX = 1000  # in bytes
 
 
 def find_addresses(

@@ -113,7 +113,7 @@ def _member(name: str, size: int, made_at: int) -> tarfile.TarInfo:
 
 
 class _Noting:
-    """A file for age. Notes the error of the disk, which age replaces by its own, and progress."""
+    """A file that age reads or writes. Records disk errors, which age hides, and the progress."""
 
     def __init__(self, file: BinaryIO, progress: Progress = lambda _done, _total: None) -> None:
         self._file, self._progress, self._done = file, progress, 0

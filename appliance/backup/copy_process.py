@@ -1,7 +1,7 @@
 """The child process that copies backups to a target, or from it.
 
-A target may be hostile or broken: send what unpacks to gigabytes, a list without an end, or a byte
-a minute. All of this costs only the child, which has limits of its own. The kernel ends it if it
+A broken or hostile target may send data that unpacks to gigabytes, an endless list, or a byte
+a minute. This affects only the child, which has its own limits. The kernel ends it if it
 exceeds them.
 """
 
@@ -122,7 +122,7 @@ def main() -> int:
 
 
 def _limit(seconds: int) -> None:
-    """Bound memory and time, and let others go first. A transfer gets more time by its size."""
+    """Limit memory, time and priority. A larger transfer gets more time."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.alarm(seconds)
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))

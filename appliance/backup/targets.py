@@ -291,7 +291,7 @@ Target = _Sftp | _S3
 
 
 def _spend(left: int, name: str) -> int:
-    """Return what is left of _LIST_MAX after a file. Raises TargetError if nothing is left."""
+    """Return the rest of _LIST_MAX after a file. Raises TargetError if nothing is left."""
     left -= len(name) + _ENTRY
     if left < 0:
         raise TargetError("the folder contains too many files for a backup target")

@@ -158,7 +158,7 @@ class Check:
 
     @classmethod
     def ok(cls, finding: str, /, **values: object) -> "Check":
-        """Return the result that all is well."""
+        """Return the result of a check without problems."""
         return cls("ok", Sentence(finding, values))
 
     @classmethod
@@ -260,7 +260,7 @@ class CheckContext:
 
     @contextmanager
     def file(self, environment: EnvironmentName) -> Iterator[Reader]:
-        """Open a read-only snapshot of an environment's database, whatever its schema version.
+        """Open a read-only snapshot of a database with any schema version.
 
         Raises NotExamined if the database is missing, and Unopenable (a NotExamined) if SQLite
         cannot create the database's `-wal` and `-shm` files.

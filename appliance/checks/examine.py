@@ -1,4 +1,4 @@
-"""The one list of checks. Portal, `venuebox doctor`, `/metrics` and log show what it finds.
+"""The list of all checks. Portal, `venuebox doctor`, `/metrics` and log show the results.
 
 To add a check, write a function with its sentences in English, and add it to CHECKS.
 """

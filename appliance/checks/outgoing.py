@@ -1,4 +1,4 @@
-"""The checks of what leaves the box: emails, webhooks, the mirror in PostgreSQL."""
+"""The checks of outgoing data: emails, webhooks, the mirror in PostgreSQL."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -169,7 +169,7 @@ def deliveries(context: CheckContext) -> Check:
 
 
 def mirror(context: CheckContext) -> Check:
-    """Check that the mirror is filled. It never fails: no evening depends on it."""
+    """Check that the mirror is filled. The worst result is a warning."""
     url = context.known_settings().mirror.url
     if not url:
         raise NotExamined

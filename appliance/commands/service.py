@@ -169,7 +169,7 @@ def _write_units(units: Mapping[str, str]) -> None:
     for name, text in units.items():
         path = UNIT.with_name(name)
         path.write_text(text, "utf-8")
-        path.chmod(0o644)  # the box must be able to read the update units, whatever the umask
+        path.chmod(0o644)  # the box must be able to read the update units, with any umask
 
 
 def _template(unit: str) -> str:

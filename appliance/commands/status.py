@@ -1,4 +1,4 @@
-"""The commands that only look: `venuebox doctor`, `deliveries`, `mirror check`, `version`."""
+"""The read-only commands: `venuebox doctor`, `deliveries`, `mirror check`, `version`."""
 
 import argparse
 import platform

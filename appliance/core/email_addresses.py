@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 import idna
 
-EMAIL_MAX = 254  # octets
-_LOCAL_MAX = 64  # octets
+EMAIL_MAX = 254  # in octets
+_LOCAL_MAX = 64  # in octets
 _ATOM = r"(?:[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]|[^\x00-\x7f])+"
 _LOCAL = re.compile(rf"{_ATOM}(?:\.{_ATOM})*")
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"

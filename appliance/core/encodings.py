@@ -70,7 +70,7 @@ def _rate(raw: bytes, code_page: str) -> float:
 
 
 def _is_mixed(word: str) -> bool:
-    """Whether capital and small letters are mixed as in no word, for example `CAFê`."""
+    """Whether capital and small letters are mixed unlike in any word, for example `CAFê`."""
     return word not in {word.lower(), word.upper(), word.title()}
 
 

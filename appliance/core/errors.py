@@ -196,7 +196,7 @@ class ValidationError(ApiError):
 
 
 def field_invalid(field: str, text: str, **blanks: object) -> ValidationError:
-    """Return the error for `field`: `text` is the rule in English, `blanks` fill its blanks."""
+    """Return the error for `field`: `text` is the rule, `blanks` fill its placeholders."""
     return ValidationError.of(field, Rule(text, blanks))
 
 
@@ -206,7 +206,7 @@ def not_among(field: str, allowed: Iterable[str]) -> ValidationError:
 
 
 class Faults:
-    """Collects the errors of a request, so that all of them can be reported together."""
+    """Collects the errors of a request, to report all of them together."""
 
     def __init__(self) -> None:
         self._found: list[ApiError] = []
@@ -220,7 +220,7 @@ class Faults:
             return None
 
     def add(self, *faults: ApiError) -> None:
-        """Keep faults that nothing has raised."""
+        """Keep faults that were not raised."""
         self._found += faults
 
     def raise_all(self) -> None:

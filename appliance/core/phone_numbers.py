@@ -13,9 +13,9 @@ from babel.core import get_global
 
 from appliance.core.text import fold, one_line, western_digits
 
-PHONE_MAX = 40  # characters
+PHONE_MAX = 40  # in characters
 LAST_DIGITS = 4
-_SEARCHED_MIN = 3  # digits
+_SEARCHED_MIN = 3  # in digits
 _DIGITS = range(6, 21)
 _WITH_TRUNK_ZERO = 12  # digits of a number with a country code followed by a 0
 _TYPED_MAX = 200  # only this many characters are searched for numbers

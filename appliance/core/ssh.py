@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 OPTIONS: dict[str, Any] = {
     "config": None,
-    "gss_host": None,  # the default looks up this machine's name in each login, in vain for 10 s
-    "x509_trusted_cert_paths": [],  # the default looks into the home, which systemd may have closed
+    "gss_host": None,  # by default, each login looks up this machine's name, for up to 10 s
+    "x509_trusted_cert_paths": [],  # by default, it reads the home folder, which systemd may hide
     # Other algorithms, such as 8192-bit Diffie-Hellman, could block the event loop for too long.
     "kex_algs": ["mlkem768x25519-sha256", "curve25519-sha256"],
     "encryption_algs": ["aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com"],

@@ -160,7 +160,7 @@ def _judge_exit(
 ) -> Verdict:
     """Return the verdict on people of a party who go out.
 
-    An offline exit is counted in full: the door where they came in may not have synchronised yet.
+    An offline exit is counted in full, because the door of the entry may not have synchronised yet.
     """
     people = scan.arrivals or reservation.inside
     result = "went_out" if 0 < people <= reservation.inside or scan.was_let_in else "not_inside"
@@ -389,7 +389,7 @@ def undo_check_in(tx: Transaction, terminal: Terminal, scan_id: str, reason: str
 def undo_latest(
     tx: Transaction, terminal: Terminal, reservation_id: str, arrived: int | None, reason: str
 ) -> Decided:
-    """Undo a party's latest check-in, whichever terminal it was made on.
+    """Undo a party's latest check-in, made on any terminal.
 
     `arrived` is the number of people who were inside when the user chose to undo. If this number
     has changed, raises ChangedMeanwhile, so that a repeated request does not undo a second
@@ -469,21 +469,25 @@ def _find_scan(tx: Transaction, terminal: Terminal, scan_id: str) -> Admission |
 def _revert(
     tx: Transaction, reservation_id: str | None, people: int, moved: int, actor: str
 ) -> Decided:
-    """Take back `people` who came in and `moved` who came back in, or, if negative, went out."""
+    """Take back `people` who came in and `moved` who came back in, or, if negative, went out.
+
+    The verdict says how many were still counted: a correction may have taken some back before.
+    """
     if reservation_id is None:
         return Decided(Verdict("undone", admitted=-people, moved=-moved), ())
     reservation = get_reservation(tx, reservation_id)
-    remaining, out = max(0, reservation.arrived - people), max(0, reservation.people_out + moved)
-    if people:
-        out = min(out, remaining)
-    is_reverted = people > 0 and not remaining
+    remaining = max(0, reservation.arrived - people)
+    most = remaining if people else max(remaining, reservation.people_out)
+    out = min(max(0, reservation.people_out + moved), most)
+    taken, gone = remaining - reservation.arrived, reservation.people_out - out
+    is_reverted = taken < 0 and not remaining
     changes = {"checked_in_at": None} if is_reverted else {}
     update_reservation(tx, reservation.id, arrived=remaining, people_out=out, **changes)
     add_history(tx, reservation.id, "undone", actor, people=abs(people + moved))
     if is_reverted:
         announce(tx, "reservation.checkin_reverted", reservation.id)
-    seen, gone = see(reservation, arrived=remaining, out=out), reservation.people_out - out
-    return Decided(Verdict("undone", seen, admitted=-people, moved=gone), (reservation,))
+    seen = see(reservation, arrived=remaining, out=out)
+    return Decided(Verdict("undone", seen, admitted=taken, moved=gone), (reservation,))
 
 
 def lower_arrived(tx: Transaction, terminal: Terminal, reservation_id: str, scan_id: str) -> None:

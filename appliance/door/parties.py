@@ -43,7 +43,7 @@ def seat_walk_in(
     tx: Transaction, person: StaffMember, table_id: str, slot: str | None, guests: int,
     *, form_id: str, over_capacity: bool = False,
 ) -> Reservation:  # fmt: skip
-    """Book a table for tonight, and check the whole party in. Nobody asks for a name.
+    """Book a table for tonight without a name, and check the whole party in.
 
     `slot` is None for the whole evening. Idempotent for each `form_id`. Raises the errors of
     `enter_by_staff`, and InvalidSlot if the slot begins later than in the venue's `early_minutes`.
@@ -56,7 +56,7 @@ def seat_walk_in(
 
 
 def seat_at_door(table_id: str, tx: Transaction, terminal: Terminal, scan: Scan) -> Decided:
-    """Book a table for the slot that is on, and check the whole party in from a terminal.
+    """Book a table for the current slot, and check the whole party in from a terminal.
 
     Idempotent for each scan id. Raises the errors of `enter_by_staff`, and InvalidSlot if no slot
     is on.
@@ -82,7 +82,7 @@ def _seat(
 
 
 def list_walk_in_tables(reader: Reader, guests: int) -> tuple[Slot | None, list[Table]]:
-    """Return the slot that is on, or None for the whole evening, and its free tables, best first.
+    """Return the current slot, or None for the whole evening, and its free tables, best first.
 
     Raises InvalidSlot if no slot is on.
     """
@@ -108,7 +108,7 @@ def party_left(
 ) -> Reservation:
     """Record that the party has left: count out the people still inside, and free its tables.
 
-    The door log names `terminal`, by default the portal's. Raises the errors of `leave`.
+    The scan log names `terminal`, by default the portal's. Raises the errors of `leave`.
     """
     before = get_reservation(tx, reservation_id)
     left = leave(tx, reservation_id, actor=actor)

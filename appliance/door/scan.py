@@ -102,7 +102,7 @@ class Scan:
 
     @property
     def was_let_in(self) -> bool:
-        """Whether the terminal let the party in, or out, offline, so that it has happened."""
+        """Whether the terminal already let the party in, or out, offline."""
         if self.shown is None or self.was_taken_back:
             return False
         return self._shown_green or self.reason is not None

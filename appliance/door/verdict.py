@@ -158,13 +158,14 @@ def fullness(inside: int, capacity: int | None) -> str | None:
 
 
 def awaited_back(reservation: Reservation) -> int:
-    """Return how many of the party are out and may come back. Nobody, once its table was freed."""
-    out = min(reservation.people_out, reservation.arrived)
-    return 0 if reservation.status == "completed" else out
+    """Return how many of the party are out and may come back: 0 after its table was freed."""
+    return 0 if reservation.is_gone else min(reservation.people_out, reservation.arrived)
 
 
 def _count_party(reservation: Reservation, arrivals: int | None) -> str:
     missing, out = max(0, reservation.guests - reservation.arrived), awaited_back(reservation)
+    if reservation.is_gone:  # nobody of the party is awaited any more
+        missing = 0
     if not missing and not out:
         return "already_checked_in"
     if arrivals is not None and arrivals > missing + out:

@@ -1,4 +1,4 @@
-"""The job that fills the mirror, batch by batch. Nothing waits for it."""
+"""The job that fills the mirror, batch by batch. No other part of the box waits for it."""
 
 import asyncio
 import logging
@@ -18,12 +18,12 @@ log = logging.getLogger(__name__)
 _SIZE, _SMALLEST = 500, 8  # rows in a batch, and the minimum if batches do not arrive in time
 _PACE_SECONDS = 1.0  # pause between batches, so that a batch contains the changes of many bookings
 _IDLE_SECONDS = 10.0  # an idle connection is closed, because other boxes need one
-_FIRST_RETRY, _LONGEST_RETRY = 2.0, 60.0  # seconds
+_FIRST_RETRY, _LONGEST_RETRY = 2.0, 60.0  # in seconds
 _TOLD_ROWS = 50_000
 
 
 class Carrier:
-    """Carries the changes of the live environment to the mirror."""
+    """Copies the changes of the live environment to the mirror."""
 
     def __init__(self, database: Database, settings: MirrorSettings) -> None:
         self._database = database
@@ -44,7 +44,7 @@ class Carrier:
         return self._rests_until if has_work else None
 
     async def run(self) -> None:
-        """Carry what waits, until nothing has changed for a while or something is wrong."""
+        """Copy waiting changes until nothing has changed for a while or an error occurs."""
         try:
             async with connected(self._settings.url) as session:
                 await self._carry(session)
@@ -90,7 +90,7 @@ class Carrier:
                 await asyncio.sleep(_PACE_SECONDS)
 
     async def _agree(self, session: Session) -> State:
-        """Return the state from which both sides go on. If they do not agree, copy everything."""
+        """Return the state from which both sides continue. If they differ, copy everything."""
         read, write = self._database.read, self._database.write
         venue_id = (await read(get_venue)).id
         own = await read(changes.find_state)
@@ -104,7 +104,7 @@ class Carrier:
                 await write(changes.advance, carried)
                 return State(carried.token, carried.position, "", None, None)
         log.info("mirror: everything is copied to %s", server_name(self._settings.url))
-        state = await write(changes.copy_anew)
+        state = await write(changes.restart_copy)
         await session.begin_copy(venue_id, wanted, state.token, state.position)
         return state
 
@@ -122,7 +122,7 @@ class Carrier:
 
 
 async def start_mirror(database: Database, settings: MirrorSettings) -> list[Job]:
-    """Note changes from now on if a mirror is configured, else no more. Return its job, if any."""
+    """Start or stop recording changes, as configured. Return the mirror's job, if there is one."""
     if settings.url:
         await database.write(changes.switch_on)
         return [Carrier(database, settings).job]

@@ -1,9 +1,9 @@
 """The box's side of the mirror: which rows changed, how far the mirror is, and the next batch.
 
-Triggers note each changed row in `mirror_change`, in the transaction of the change. A batch reads
+Triggers record each changed row in `mirror_change`, in the transaction of the change. A batch reads
 the rows as they are now. The token names a state of the mirror: the next one follows from it and
 from what was carried. So a box that was restored, or a server that was, is noticed: their tokens
-differ, and everything is copied anew.
+differ, and everything is copied again.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ Change = tuple[int, str, Any]  # seq, table, id
 class Position:
     """How far the mirror is.
 
-    `carried` is the newest `mirror_change.seq` that was carried. While everything is copied,
+    `carried` is the newest `mirror_change.seq` that was copied. While everything is copied,
     `copying` is the table's name, `copied_to` the last id that was copied of it, and `copied` the
     number of rows so far. `copying` is empty afterwards.
     """
@@ -56,7 +56,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What is carried in one transaction, the token before, and the token and position after it.
+    """The content of one transaction, the token before it, and the token and position after it.
 
     `rows` are JSON lists, `gone` the ids of deleted rows. `page` is set while everything is copied:
     the table, the last id before and the last id of this page. Both may be empty.
@@ -73,7 +73,7 @@ class Batch:
 
 
 def switch_on(tx: Transaction) -> None:
-    """Begin to note changes, unless they are noted already."""
+    """Start to record changes, unless they are already recorded."""
     wanted = triggers()
     if find_state(tx) is not None and dict(tx.rows(_TRIGGERS)) == wanted:
         return
@@ -84,7 +84,7 @@ def switch_on(tx: Transaction) -> None:
 
 
 def switch_off(tx: Transaction) -> None:
-    """Note no changes any more, and forget those that were not carried."""
+    """Stop recording changes, and delete the recorded ones."""
     for name, _ in list(tx.rows(_TRIGGERS)):
         tx.execute(f"DROP TRIGGER {name}")
     tx.execute("DELETE FROM mirror")
@@ -100,7 +100,7 @@ def find_state(reader: Reader) -> State | None:
     return None if found is None else State(found[0], Position(*found[1:5]), *found[5:])
 
 
-def copy_anew(tx: Transaction) -> State:
+def restart_copy(tx: Transaction) -> State:
     """Start to copy everything, and return the new state. The copy includes all earlier changes."""
     newest = tx.value("SELECT max(seq) FROM mirror_change") or 0
     position = Position(newest, TABLES[0].name, "", 0)
@@ -110,7 +110,7 @@ def copy_anew(tx: Transaction) -> State:
 
 
 def advance(tx: Transaction, batch: Batch) -> None:
-    """Store that the batch was carried."""
+    """Store that the batch was copied."""
     _store(tx, batch.token, batch.position)
 
 
@@ -127,26 +127,26 @@ def _members(position: Position) -> dict[str, Any]:
 
 
 def set_trouble(tx: Transaction, trouble: str) -> None:
-    """Store what keeps the mirror from being filled. If it is empty, nothing does."""
+    """Store why the mirror cannot be filled, or "" if it can."""
     sql = """UPDATE mirror SET trouble = :trouble, trouble_since = iif(:trouble = '', NULL, :now)
              WHERE trouble <> :trouble"""
     tx.execute(sql, {"trouble": trouble, "now": tx.now})
 
 
 def count_waiting(reader: Reader) -> int:
-    """Return the number of changes that were not carried."""
+    """Return the number of changes that are not copied yet."""
     sql = "SELECT count(*) FROM mirror_change WHERE seq > (SELECT carried FROM mirror)"
     return int(reader.value(sql))
 
 
 def has_work(reader: Reader) -> bool:
-    """Whether something has to be carried."""
+    """Whether something has to be copied."""
     sql = """SELECT copying <> '' OR (SELECT max(seq) FROM mirror_change) > carried FROM mirror"""
     return bool(reader.value(sql))
 
 
 def count_rows(reader: Reader) -> int:
-    """Return the number of rows that a copy of everything has."""
+    """Return the number of rows in a full copy."""
     counts = (reader.value(f"SELECT count(*) FROM {table.source}") for table in TABLES)  # noqa: S608
     return sum(counts)
 
@@ -225,15 +225,15 @@ def find_changes(reader: Reader, after: int, limit: int = _MANY) -> list[Change]
 
 
 def successor(token: str, position: Position, changes: list[Change]) -> str:
-    """Return the token of the state that follows `token` by carrying `changes`, or a page."""
+    """Return the token of the state after `token`, with these `changes` or this page."""
     told = repr((token, *_members(position).values(), changes))
     return hashlib.sha256(told.encode()).hexdigest()[:32]
 
 
 def find_carried(reader: Reader, token: str, position: Position) -> Batch | None:
-    """Return the batch that this box sent, but was killed before it stored so.
+    """Return the batch that this box sent before it was killed, without having recorded it.
 
-    `token` and `position` are the mirror's. None if it has them from elsewhere.
+    `token` and `position` are the mirror's. None if they do not come from this box.
     """
     state = find_state(reader)
     if state is None:

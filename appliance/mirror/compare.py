@@ -20,7 +20,7 @@ _TRIES, _TRY_SECONDS = 20, 0.5  # number of attempts, because the box keeps copy
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A table, the number of its rows here and there, and whether all rows are equal."""
+    """A table, its number of rows in the box and the mirror, and whether all rows are equal."""
 
     name: str
     here: int
@@ -31,7 +31,7 @@ class Compared:
 def compare(
     snapshot: Callable[[], AbstractContextManager[Reader]], settings: MirrorSettings
 ) -> tuple[list[Compared], int]:
-    """Return the tables, and the number of rows on their way, which are not compared.
+    """Return the tables, and the number of rows not copied yet, which are not compared.
 
     `snapshot` opens a snapshot of the live database. Raises Trouble if the mirror cannot be read,
     and OperatorError if there is nothing to compare yet.

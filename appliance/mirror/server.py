@@ -1,12 +1,14 @@
-"""The mirror's database: connect, make the schema, carry a batch, and name what went wrong."""
+"""The mirror's database: connect, create the schema, copy a batch, and name errors."""
 
 import asyncio
+import os
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from appliance.core.files import name_user
 from appliance.mirror.changes import Batch, Position
 from appliance.mirror.tables import (
     SCHEMA,
@@ -39,7 +41,7 @@ _BY_SQLSTATE = {
 class Trouble(Exception):
     """The mirror cannot be reached or filled. `name` is a key of `checks.TROUBLES`.
 
-    `detail` is for the log: never the server's own words, which may quote rows.
+    `detail` is for the log: never the server's message, which may quote rows.
     """
 
     def __init__(self, name: str, detail: str = "") -> None:
@@ -56,8 +58,14 @@ def _option(url: str, name: str) -> str:
     return parse_qs(urlsplit(url).query).get(name, [""])[0]
 
 
+def _user(url: str) -> str | None:
+    """Return the process's user if the URL names none. In `USER`, sudo leaves another name."""
+    named = urlsplit(url).username or _option(url, "user")
+    return None if named else name_user(os.geteuid())
+
+
 async def _tls(url: str) -> ssl.SSLContext | bool:
-    """Return the TLS context that `mirror.url` asks for. False: a Unix socket, or plain."""
+    """Return the TLS context that `mirror.url` requires, or False for a connection without TLS."""
     mode = _option(url, "sslmode") or "verify-full"
     is_socket = not urlsplit(url).netloc.rpartition("@")[2]
     is_socket = is_socket and _option(url, "host").startswith(("/", ""))
@@ -74,13 +82,14 @@ async def _tls(url: str) -> ssl.SSLContext | bool:
 
 @asynccontextmanager
 async def connected(url: str) -> AsyncIterator["Session"]:
-    """Connect for the length of the block. Raises Trouble for everything that goes wrong in it."""
+    """Connect for the duration of the block. Raises Trouble for every error in it."""
     import asyncpg  # noqa: PLC0415 - 60 ms that only a box with a mirror spends
 
     connection = None
     try:
         connection = await asyncpg.connect(
-            url, ssl=await _tls(url), timeout=_CONNECT_SECONDS, command_timeout=ANSWER_SECONDS,
+            url, user=_user(url), ssl=await _tls(url),
+            timeout=_CONNECT_SECONDS, command_timeout=ANSWER_SECONDS,
             statement_cache_size=0,  # there may be a pooler such as PgBouncer in between
             server_settings={"application_name": "venuebox"},
         )  # fmt: skip
@@ -115,8 +124,8 @@ class Session:
     async def _transaction(self) -> AsyncIterator[Callable[..., Awaitable[Any]]]:
         """Yield `execute` in a transaction. It is never rolled back: a failure ends the connection.
 
-        Single questions are asked in one too, because a pooler may answer their two halves from
-        two connections otherwise.
+        Single queries run in a transaction too, because a pooler may send their two halves to
+        different connections otherwise.
         """
         async with asyncio.timeout(ANSWER_SECONDS):
             await self._connection.execute(_LIMITS)
@@ -178,7 +187,7 @@ class Session:
             await execute(sql, venue_id, shape, token, *values)
 
     async def carry(self, batch: Batch) -> None:
-        """Carry the batch in one transaction. Raises Trouble if the state before is another."""
+        """Write the batch in one transaction. Raises Trouble if the mirror is in another state."""
         names = ", ".join(f'"{c.name}" = ${n}' for n, c in enumerate(VENUE_COLUMNS, 8))
         sql = f"""UPDATE {SCHEMA}.{VENUE.name} SET token = $3, carried = $4, copying = $5,
             copied_to = $6, copied = $7, mirrored_at = now(), {names}

@@ -1,4 +1,4 @@
-"""What is mirrored: the tables, their columns, and the SQL that follows from them.
+"""The mirrored tables, their columns, and the SQL generated from them.
 
 To mirror another column, add it to TABLES. The next start adds it to the database of the mirror
 and copies everything again.
@@ -17,7 +17,7 @@ _NULL, _BETWEEN = 30, 31  # the characters that stand for null and between colum
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A type in PostgreSQL, as `information_schema` names it, and how values come to it.
+    """A type in PostgreSQL, as `information_schema` names it, and the conversion of values.
 
     `json` is the type of the value in the JSON that the box sends. `cast` converts it. `text`
     writes the stored value as SQLite writes the box's.
@@ -128,7 +128,7 @@ def shape(*, contacts: bool) -> str:
 
 
 def triggers() -> dict[str, str]:
-    """Return the SQL of the triggers that note changed rows in `mirror_change`, by name."""
+    """Return the SQL of the triggers that record changed rows in `mirror_change`, by name."""
     made = {}
     watched = [(table.name, table.source, table.key, table.columns) for table in TABLES]
     for name, source, key, columns in (*watched, ("venue", "venue", _ID, VENUE_COLUMNS)):

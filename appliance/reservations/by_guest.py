@@ -1,4 +1,4 @@
-"""What guests change themselves: claim, correct, cancel, come with fewer or late."""
+"""Changes that guests make themselves: claim, correct, cancel, fewer guests, late arrival."""
 
 from dataclasses import dataclass
 

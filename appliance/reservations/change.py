@@ -33,6 +33,7 @@ from appliance.reservations.model import (
     LAST_GENERATION,
     OPEN_STATUSES,
     Reservation,
+    find_deadline,
 )
 from appliance.reservations.request import (
     NOTES_MAX,
@@ -235,7 +236,7 @@ def change_reservation(
     tx: Transaction, reservation_id: str, wanted: Mapping[str, Any],
     *, actor: str, by_staff: bool = True, over_capacity: bool = False, notify: bool | None = False,
 ) -> Changed:  # fmt: skip
-    """Change what is booked and for whom. Code, links and pass stay valid.
+    """Change a reservation's place, guests and customer. Code, links and pass stay valid.
 
     `wanted` has new values for any of `date` (a date), `slot` (None for the whole evening),
     `table_ids` (all tables, the first one first), `guests`, `customer_name`, `customer_email`,
@@ -281,7 +282,9 @@ def change_reservation(
     announce(tx, "reservation.updated", reservation_id)
     email_id = None
     if notify is not False and (moved or {"guests", "customer_email"} & set(changed)):
-        email_id = email_guest(tx, reservation_id, "changed", asked=notify is True)
+        email_id = email_guest(
+            tx, reservation_id, "changed", by_guest=actor == "guest", asked=notify is True
+        )
     return Changed(get_reservation(tx, reservation_id), email_id)
 
 
@@ -312,6 +315,10 @@ def _move(
         add_history(tx, reservation.id, "moved", actor, **names)
     if day == reservation.date:
         return columns
+    if reservation.expires_at is not None:  # it was at most the end of the old evening
+        columns["expires_at"] = find_deadline(
+            tx, reservation.status, place.date, reservation.created_at, reservation.expires_at
+        )
     return columns | {"date": day, "link_expires_at": link_expiry(place.date, find_zone(tx))}
 
 

@@ -10,7 +10,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from appliance.api_keys import ApiKey
-from appliance.clock import HOUR_MS
 from appliance.core.errors import (
     FormUsed,
     InvalidSlot,
@@ -21,7 +20,7 @@ from appliance.database.connection import Reader, Transaction
 from appliance.outbox import announce
 from appliance.reservations.email_queue import email_guest, fails_in_test, notify_venue
 from appliance.reservations.holds import check_place, take_hold
-from appliance.reservations.model import Issued, Reservation
+from appliance.reservations.model import Issued, Reservation, find_deadline
 from appliance.reservations.request import Booking
 from appliance.reservations.rows import (
     add_history,
@@ -36,7 +35,6 @@ from appliance.reservations.search import read_availability
 from appliance.venue.model import (
     Slot,
     Table,
-    evening_end,
     find_slot,
     find_zone,
     get_venue,
@@ -71,6 +69,7 @@ def grant(
          "starts": starts, "ends": ends, "guests": booking.guests,
          "customer_name": booking.customer_name or None, "customer_email": booking.customer_email,
          "customer_phone": booking.customer_phone, "notes": booking.notes,
+         "expires_at": find_deadline(tx, status, booking.date, tx.now),
          "language": booking.language, "pass_id": tx.tokens.random_bytes(8),
          "link_expires_at": expires_at, "created_at": tx.now, "updated_at": tx.now, **columns},
     )  # fmt: skip
@@ -204,14 +203,11 @@ def enter_for_guest(
     if venue.slots_only and not booking.slot and offered_slots(list_slots(tx), booking.date):
         raise InvalidSlot(field="slot")
     if venue.reservation_mode == "prepaid":
-        status, expires_at = "pending", _find_deadline(tx, booking, venue.payment_hours)
-    elif venue.auto_confirm:
-        status, expires_at = "confirmed", None
+        status = "pending"
     else:
-        status = "requested"
-        expires_at = _find_deadline(tx, booking, venue.request_expiry_hours)
+        status = "confirmed" if venue.auto_confirm else "requested"
     issued = grant(
-        tx, booking, source="platform", status=status, actor="guest", expires_at=expires_at,
+        tx, booking, source="platform", status=status, actor="guest",
         lineage=_GUEST_LINEAGE if booking.idempotency_key is not None else None,
         idempotency_key=booking.idempotency_key, request_hash=request_hash or booking.fingerprint(),
     )  # fmt: skip
@@ -220,16 +216,6 @@ def enter_for_guest(
     if status in _VENUE_KINDS:
         notify_venue(tx, issued.reservation_id, _VENUE_KINDS[status])
     return get_reservation(tx, issued.reservation_id)
-
-
-def _find_deadline(reader: Reader, booking: Booking, hours: int) -> int | None:
-    """Return the instant `hours` from now, at most the end of the booking's evening.
-
-    Returns None if `hours` is 0.
-    """
-    venue = get_venue(reader)
-    last = evening_end(booking.date, find_zone(reader), venue.evening_ends_at)
-    return min(reader.now + hours * HOUR_MS, last) if hours else None
 
 
 def enter_by_staff(
@@ -250,11 +236,9 @@ def enter_by_staff(
     if earlier is not None:
         return earlier
     status = "pending" if prepaid else "confirmed"
-    hours = get_venue(tx).payment_hours if prepaid else 0
     issued = grant(
         tx, booking, source="manual", status=status, actor=actor, vip=int(vip),
         walk_in=int(walk_in), over_capacity=over_capacity,
-        expires_at=_find_deadline(tx, booking, hours),
         lineage=actor if booking.idempotency_key is not None else None,
         idempotency_key=booking.idempotency_key, request_hash=request_hash,
     )  # fmt: skip

@@ -1,6 +1,6 @@
 """The figures of an evening: arrivals by time, sources of reservations, and payments.
 
-They are counted from the reservations and their history, which stay when the guests' data is
+They are counted from the reservations and the door log, which stay when the guests' data is
 erased.
 """
 
@@ -70,10 +70,10 @@ def count_figures(reader: Reader, day: date) -> Figures:
 
 
 _ARRIVALS = """
-SELECT h.reservation_id, h.at, h.what, coalesce(h.detail ->> 'people', 1) FROM history h
-JOIN reservation r ON r.id = h.reservation_id
-WHERE r.date = :date AND (h.what = 'checked_in' OR h.what = 'party_added' OR h.what = 'undone')
-ORDER BY h.seq"""
+SELECT s.reservation_id, coalesce(s.happened_at, s.at), s.admitted
+FROM reservation r JOIN scan_log s ON s.reservation_id = r.id
+WHERE r.date = :date AND s.admitted <> 0
+ORDER BY s.seq"""
 _PAYMENTS = """
 SELECT p.method, sum(p.amount) FROM payment p JOIN reservation r ON r.id = p.reservation_id
 WHERE r.date = :date AND p.voided_at IS NULL GROUP BY p.method"""
@@ -87,11 +87,11 @@ _Arrivals = dict[str, list[int]]
 def _read_arrivals(reader: Reader, day: date) -> _Arrivals:
     """Return when each person of a reservation came in, without undone arrivals."""
     arrivals: _Arrivals = {}
-    for reservation_id, at, what, people in reader.rows(_ARRIVALS, {"date": day.isoformat()}):
+    for reservation_id, at, people in reader.rows(_ARRIVALS, {"date": day.isoformat()}):
         admitted = arrivals.setdefault(reservation_id, [])
         # One entry for each person, so that an undo removes the latest arrivals.
-        if what == "undone":
-            del admitted[max(0, len(admitted) - people) :]
+        if people < 0:
+            del admitted[max(0, len(admitted) + people) :]
         else:
             admitted.extend([at] * people)
     return arrivals
@@ -102,7 +102,7 @@ def _count_late(reader: Reader, day: date, held: list[Reservation], arrivals: _A
     grace = (get_venue(reader).policies or {}).get("lateArrivalMinutes")
     minutes, zone = grace if isinstance(grace, int) else 0, find_zone(reader)
     return sum(
-        arrivals[r.id][0] > minute_of(day, r.starts + minutes, zone)
+        min(arrivals[r.id]) > minute_of(day, r.starts + minutes, zone)
         for r in held
         if r.slot is not None and not r.walk_in and arrivals.get(r.id)
     )

@@ -1,4 +1,4 @@
-"""Who holds which table: the rules for a place, the table `hold`, and holds for a few minutes.
+"""The holds of tables: the rules for a place, the table `hold`, and short holds for partners.
 
 A hold without a reservation is a row of `open_hold` and a row of `hold` for each of its tables.
 """
@@ -51,7 +51,7 @@ _IS_OPEN = f"""(expires_at IS NULL
 
 
 class Place(Struct, frozen=True):
-    """Which tables, when, and for how many. If `slot` is None, for the whole evening."""
+    """The tables, date, slot and number of guests. If `slot` is None, for the whole evening."""
 
     table_ids: tuple[str, ...]
     date: date
@@ -213,7 +213,7 @@ class OpenHold:
 def open_hold(tx: Transaction, key: ApiKey, place: Place, seconds: int) -> OpenHold:
     """Hold the tables for `seconds`. They then count as reserved by a partner.
 
-    Raises the errors of `check_place`, and TooManyHolds if the key's line has 20 open holds.
+    Raises the errors of `check_place`, and TooManyHolds if the lineage has 20 open holds.
     """
     sql = f"SELECT count(*) FROM open_hold WHERE lineage = :lineage AND {_IS_OPEN}"  # noqa: S608
     hours = check_place(tx, place, named="tableIds[{}]".format)
@@ -231,7 +231,7 @@ def open_hold(tx: Transaction, key: ApiKey, place: Place, seconds: int) -> OpenH
 
 
 def release_hold(tx: Transaction, key: ApiKey, hold_id: str) -> None:
-    """Release a hold. Raises NotFound if it is over, or unless it is of the key's line."""
+    """Release a hold. Raises NotFound if it has expired or belongs to another lineage."""
     if not _release(tx, f"id = :id AND lineage = :lineage AND {_IS_OPEN}", id=hold_id,
                     lineage=key.lineage):  # fmt: skip
         raise NotFound
@@ -240,7 +240,7 @@ def release_hold(tx: Transaction, key: ApiKey, hold_id: str) -> None:
 def take_hold(tx: Transaction, key: ApiKey, hold_id: str, place: Place) -> None:
     """Release a hold for the reservation that takes its place.
 
-    Raises HoldExpired if it is over or unknown, and ValidationError if it holds another place.
+    Raises HoldExpired if it has expired or is unknown, and ValidationError for another place.
     """
     sql = f"""SELECT table_ids, date, slot FROM open_hold
               WHERE id = :id AND lineage = :lineage AND {_IS_OPEN}"""  # noqa: S608
@@ -257,12 +257,12 @@ def take_hold(tx: Transaction, key: ApiKey, hold_id: str, place: Place) -> None:
 
 
 def release_expired(tx: Transaction) -> None:
-    """Release the holds that are over."""
+    """Release the expired holds."""
     _release(tx, f"NOT {_IS_OPEN}")
 
 
 def find_next_expiry(reader: Reader) -> int | None:
-    """Return when the next hold is over, in ms since 1970, or None if there is no hold."""
+    """Return when the next hold expires, in ms since 1970, or None if there is no hold."""
     sql = f"SELECT min(iif({_IS_OPEN}, expires_at, 0)) FROM open_hold"  # noqa: S608
     due: int | None = reader.value(sql, {"now": reader.now})
     return due

@@ -278,6 +278,21 @@ def late_from(reader: Reader, reservation: Reservation) -> int | None:
     return expected_at(reader, reservation) + kept * MINUTE_MS
 
 
+def find_deadline(
+    reader: Reader, status: str, day: date, asked_at: int, least: int = 0
+) -> int | None:
+    """Return when a request, or a reservation to be paid in advance, expires (ms since 1970).
+
+    This is the venue's hours after `asked_at`, but not before `least` and at most the end of the
+    evening of `day`. None if the status or the venue has no deadline.
+    """
+    venue = get_venue(reader)
+    allowed = {"requested": venue.request_expiry_hours, "pending": venue.payment_hours}
+    hours = allowed.get(status, 0)
+    last = evening_end(day, find_zone(reader), venue.evening_ends_at)
+    return min(max(asked_at + hours * HOUR_MS, least), last) if hours else None
+
+
 def cancel_deadline(reader: Reader, reservation: Reservation) -> int:
     """Return the guest's cancellation deadline in ms since 1970.
 

@@ -250,5 +250,6 @@ def _reservation(listed: dict[str, Any], content: dict[str, Any]) -> Reservation
         "pass_id": bytes.fromhex(listed["passId"]), "generation": int(listed["generation"]),
         "arrived": int(listed["arrived"]), "people_out": int(listed.get("out", 0)),
         "went_out_at": parse_instant(listed["wentOutAt"]) if listed.get("wentOutAt") else None,
+        "left_at": parse_instant(content["madeAt"]) if listed["state"] == "completed" else None,
         "starts": interval(slot, content["eveningEndsAt"])[0],
     })  # fmt: skip

@@ -1,4 +1,4 @@
-"""Walk-ins, and parties that did not come or have left, as staff at the door report them."""
+"""Reports of door staff: walk-ins, and parties that did not come or have left."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,7 +30,7 @@ _DIGITS_MAX = 9
 
 
 async def tables(request: web.Request) -> web.Response:
-    """`GET /tables?guests=`: return the free tables of the slot that is on, best first.
+    """`GET /tables?guests=`: return the free tables of the current slot, best first.
 
     Raises InvalidSlot if no slot is on.
     """

@@ -122,7 +122,7 @@ async def test_an_unknown_name_is_a_failure_and_a_timeout_a_warning_about_the_ro
 
 
 @pytest.mark.parametrize("nonce", ["", "0" * 31, "0" * 33, "A" * 32, "0" * 30 + "%0a"])
-async def test_only_a_nonce_is_proved(running, nonce):
+async def test_only_a_well_formed_nonce_gets_a_proof(running, nonce):
     async with running.client.get(f"{PROOF_PATH}/{nonce}") as response:
         assert response.status == 404
 

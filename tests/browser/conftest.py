@@ -1,4 +1,4 @@
-"""Fixtures of the browser tests: their worlds, and the browser that they share."""
+"""Fixtures of the browser tests: the worlds with their servers, and the shared browser."""
 
 import pytest
 import pytest_asyncio
@@ -21,14 +21,14 @@ def pytest_collection_modifyitems(items):
 
 @browser_fixture(scope="session")
 async def chromium():
-    """The starter of browsers."""
+    """The object that starts browsers."""
     async with running_chromium() as started:
         yield started
 
 
 @browser_fixture
 async def browser(chromium):
-    """The shared browser; contexts that the test leaves open are closed."""
+    """The shared browser. Contexts that a test leaves open are closed."""
     shared = await chromium.shared()
     yield shared
     for context in shared.contexts:
@@ -65,6 +65,6 @@ async def portal(tmp_path, clock, settings, chromium, browser):
 
 @browser_fixture
 async def server(world):
-    """The server of the guest pages of the test's `world`."""
+    """A server of the guest pages of the test's `world`."""
     async with TestServer(world.app) as started:
         yield started

@@ -71,7 +71,7 @@ class DoorWorld:
         await self.stop()
 
     def forget(self, context: BrowserContext) -> None:
-        """Do not close this phone at the end: it is dead already."""
+        """Do not close this phone at the end, because it is already dead."""
         self._phones.remove(context)
 
     async def guest(self, **changes: Any) -> Reservation:
@@ -90,7 +90,7 @@ class DoorWorld:
         return await self.environment.database.read(get_reservation, reservation.id)
 
     async def are_in(self, reservation: Reservation, people: int) -> bool:
-        """Return whether so many of the party have arrived."""
+        """Return whether this many of the party have arrived."""
         return (await self.now_of(reservation)).arrived == people
 
     async def rows(self, sql: str) -> list[tuple[Any, ...]]:
@@ -107,7 +107,7 @@ class DoorWorld:
         script: str = "",
         **options: Any,
     ) -> Phone:
-        """Open a paired phone. `video`: the film of its camera; `script`: run in each page."""
+        """Open a paired phone. `video` is the film of its camera; `script` runs in each page."""
         phone = await self.unpaired(profile, video, **options)
         await phone.page.add_init_script(script)
         offered = await self.environment.database.write(offer_pairing, name, role)

@@ -34,7 +34,7 @@ def film_of_pictures(path: Path, *shots: tuple[Image.Image | None, int]) -> Path
 
 
 def held_up(*codes: tuple[str, int]) -> Image.Image:
-    """Draw codes, each with the distance of its centre to the right of the picture's centre."""
+    """Draw codes, each with its distance to the right of the picture's centre."""
     wall = Image.new("RGB", _FRAME, _WALL)
     for text, aside in codes:
         code = Image.open(io.BytesIO(qr_png(text, 4))).convert("RGB")

@@ -1,4 +1,4 @@
-"""Operating a page by keyboard alone: every control is reached by Tab."""
+"""Operate a page by keyboard alone. Every control is reached by Tab."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A phone with the door app in a real browser: it pairs, scans, loses the box and crashes."""
+"""A phone with the door app in a real browser, which pairs, scans, goes offline and crashes."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from tests.waiting import until
 
 PHONE = {"width": 390, "height": 844}
 ONLINE = "dispatchEvent(new Event('online'))"
-_STRIKE_SECONDS = 0.003  # between two keys of a scanner
+_STRIKE_SECONDS = 0.003  # milliseconds between two keys of a scanner
 # A busy machine has ten times as long until the app gives up a request ("abort") or closes a green
 # verdict by itself ("autoClosed"). A test that is about one of them does not wait for it: `hurry`.
 _LEISURE = """(() => {
@@ -189,7 +189,7 @@ class Phone:
         self.forget(self.context)
 
     async def kept(self, name: str) -> Any:
-        """Return what the app has stored under that name."""
+        """Return what the app has stored under this name."""
         return await self.page.evaluate(_KEPT, [self.environment, name])
 
     async def is_synced(self) -> None:

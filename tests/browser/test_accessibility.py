@@ -53,7 +53,7 @@ ROOMS = (
     "box?tab=backups", "box?tab=mail&provider=gmail", "box?tab=version",
     "box/address",
 )  # fmt: skip
-# What a GET answers that is no page: parts, feeds, downloads and redirects
+# GET routes that are not pages: fragments, feeds, downloads and redirects
 NO_PAGES = {
     "/portal", "/portal/", "/portal/reservations/callers",
     "/portal/tonight/rows", "/portal/tonight/events",
@@ -64,7 +64,7 @@ LONG = "Maximilienne-Alexandrine de La Rochefoucauld-Montmorency-Bouteville"
 OPEN_ALL = "document.querySelectorAll('main details').forEach((one) => { one.open = true; })"
 REASONS = "document.getElementById('reasons').scrollIntoView({ block: 'end' })"
 FONT_SIZE = "getComputedStyle(document.documentElement).fontSize"
-# The texts that an element with hidden overflow cuts off. What scrolls is not cut off.
+# Texts cut off by elements with hidden overflow. Scrollable text is not cut off.
 CUT = """() => {
   const cut = [];
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -84,7 +84,7 @@ CUT = """() => {
   }
   return cut;
 }"""
-# The forms in which Enter presses another button than the main one. It presses the first.
+# The forms in which Enter presses the first button, which is not the main one.
 ENTER = """() => [...document.forms].filter((form) => {
   const controls = [...form.elements];
   const isField = (one) => one.matches("input:not([type=hidden], [type=file])") && !one.disabled;
@@ -115,7 +115,7 @@ class Findings(dict):
         self._looks = looks
 
     async def look(self, page, name, *, opened=True, scroll="0"):
-        """`scroll` is a script that brings into view what the page does when it opens."""
+        """Find the problems of the open page. The script `scroll` runs before each check."""
         if opened:
             await page.evaluate(OPEN_ALL)
         found = []
@@ -171,7 +171,7 @@ async def fill(box):
 
 @pytest.mark.slow(50)
 @LOOKS
-async def test_no_page_of_the_portal_has_a_violation(portal, language, narrow, wide):
+async def test_no_page_of_the_portal_has_an_accessibility_violation(portal, language, narrow, wide):
     box, found = portal.box, Findings((NARROW, narrow), (DESK, wide))
     paths, asked = await fill(box)
     stranger = await portal.stranger(language)
@@ -201,7 +201,7 @@ async def test_no_page_of_the_portal_has_a_violation(portal, language, narrow, w
 
 
 async def look_at_forms(page, found):
-    """Look at forms with a draft, with faults, and with a question before they are saved."""
+    """Check forms with a draft, with errors, and with a question before they are saved."""
     await page.goto("/portal/reservations/new")
     await page.fill("[name=customer_name]", LONG)
     await page.reload()
@@ -222,7 +222,7 @@ async def look_at_forms(page, found):
 
 
 def unvisited(paths):
-    """The pages of the portal that none of the paths leads to."""
+    """Return the portal's pages that none of the paths leads to."""
     pages = {route.path for route in PORTAL_ROUTES if route.method == "GET"} - NO_PAGES
     fixed = {path.partition("?")[0] for path in paths}
     patterns = {page: re.compile(re.sub(r"\{\w+\}", "[0-9a-f-]{30,}", page)) for page in pages}
@@ -256,7 +256,7 @@ async def open_guest_pages(box, page):
 
 
 @pytest.mark.parametrize(("width", "how"), [(320, "setting"), (390, "style")])
-async def test_nothing_is_cut_from_a_guests_page_with_text_of_twice_the_size(
+async def test_no_text_on_a_guest_page_is_cut_off_at_twice_the_text_size(
     portal, chromium, tmp_path, width, how
 ):
     size = {"width": width, "height": 844}
@@ -282,7 +282,7 @@ async def test_nothing_is_cut_from_a_guests_page_with_text_of_twice_the_size(
 
 
 @LOOKS
-async def test_no_page_of_a_guest_has_a_violation(portal, language, narrow, wide):
+async def test_no_guest_page_has_an_accessibility_violation(portal, language, narrow, wide):
     box, found = portal.box, Findings((NARROW, narrow), (DESK, wide))
     page = await portal.stranger(language)
     await found.visit(page, "/me")
@@ -305,7 +305,9 @@ async def test_no_page_of_a_guest_has_a_violation(portal, language, narrow, wide
 
 
 @LOOKS
-async def test_no_screen_of_the_door_has_a_violation(door, tmp_path, language, narrow, wide):
+async def test_no_screen_of_the_door_app_has_an_accessibility_violation(
+    door, tmp_path, language, narrow, wide
+):
     found = Findings((PHONE, narrow), (DESK, wide))
     texts = {
         "green": await door.pass_of(await door.guest(guests=4, notes="VIP: gâteau à 23 h")),
@@ -380,7 +382,7 @@ async def email_of(environment, kind, language):
 
 
 @LOOKS
-async def test_every_email_is_readable_and_its_pass_is_scanned_from_the_screen(
+async def test_every_email_is_readable_and_its_pass_can_be_scanned_from_the_screen(
     environment, browser, language, narrow, wide
 ):
     found = Findings((DESK, wide), (PHONE, narrow))  # the picture is taken on the phone

@@ -9,7 +9,7 @@ async def page(browser):
     return await a_guests_page(browser, DESKTOP, "en-GB")
 
 
-async def test_a_call_tried_on_the_page_reaches_its_own_environment(running, page):
+async def test_a_call_from_the_reference_page_reaches_its_own_environment(running, page):
     key = running.test_key
     await page.goto(str(running.client.make_url("/test/docs/reference")))
     await page.locator("button.authorize").click()

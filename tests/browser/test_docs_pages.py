@@ -39,7 +39,7 @@ async def borrow(page, running):
 
 
 @LOOKS
-async def test_from_the_start_page_to_documents_guide_reference_and_sandbox(
+async def test_the_start_page_leads_to_documents_guide_reference_and_sandbox(
     running, page, size, scheme
 ):
     await look(page, size, scheme)
@@ -56,7 +56,7 @@ async def test_from_the_start_page_to_documents_guide_reference_and_sandbox(
 
 
 @LOOKS
-async def test_a_key_a_receiver_a_test_event_and_its_signature_step_by_step(
+async def test_the_sandbox_page_creates_a_key_a_receiver_and_a_verified_test_event(
     running, page, size, scheme
 ):
     await look(page, size, scheme)
@@ -73,7 +73,7 @@ async def test_a_key_a_receiver_a_test_event_and_its_signature_step_by_step(
     assert await is_within(page, size["width"])
 
 
-async def test_the_link_watches_on_without_the_key_and_keeps_it_nowhere(running, page):
+async def test_the_sandbox_link_shows_deliveries_without_the_key_and_stores_no_key(running, page):
     await borrow(page, running)
     kept = await page.evaluate("JSON.stringify([localStorage, sessionStorage, document.cookie])")
 

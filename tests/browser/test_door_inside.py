@@ -1,4 +1,4 @@
-"""Who is inside, who is late and who has no reservation, as door staff see and do it."""
+"""People inside, late parties and walk-ins in the door app."""
 
 import pytest
 
@@ -19,7 +19,7 @@ async def open_guest(phone):
     await phone.page.locator("#guests button").first.click()
 
 
-async def test_exits_made_without_the_box_are_the_same_on_all_phones_after_its_return(door):
+async def test_offline_exits_appear_on_all_phones_after_the_box_returns(door):
     await set_rules(door.environment, capacity=20)
     await door.guest(guests=6, access_code=CODE)
     near, away = await door.phone("Porte 1"), await door.phone("Porte 2")
@@ -45,7 +45,7 @@ async def test_exits_made_without_the_box_are_the_same_on_all_phones_after_its_r
     assert near.complaints == away.complaints == []
 
 
-async def test_a_full_house_is_amber_on_the_counter_and_on_a_green_verdict(door):
+async def test_a_full_venue_is_amber_on_the_counter_and_on_a_green_verdict(door):
     await set_rules(door.environment, capacity=2)
     await door.guest(access_code=CODE)
     phone = await door.phone()
@@ -56,7 +56,7 @@ async def test_a_full_house_is_amber_on_the_counter_and_on_a_green_verdict(door)
     await phone.page.wait_for_selector("#inside[data-full=full]")
 
 
-async def test_some_of_a_party_are_counted_out_and_in_again_from_its_sheet(door):
+async def test_part_of_a_party_can_be_counted_out_and_in_again_on_its_sheet(door):
     guest = await door.guest(guests=3, access_code=CODE)
     phone = await door.phone()
     await phone.type_code(CODE)
@@ -75,7 +75,7 @@ async def test_some_of_a_party_are_counted_out_and_in_again_from_its_sheet(door)
     assert (await door.now_of(guest)).inside == 3
 
 
-async def test_a_late_party_is_a_no_show_by_one_tap_and_back_by_another(door):
+async def test_a_late_party_becomes_a_no_show_with_one_tap_and_can_be_restored_with_another(door):
     await set_rules(door.environment, policies=LATE)
     guest = await door.guest(slot="19:30")
     door.clock.advance(50 * 60)
@@ -93,7 +93,7 @@ async def test_a_late_party_is_a_no_show_by_one_tap_and_back_by_another(door):
     assert await phone.page.get_attribute("#guests [data-guest]", "data-guest") == guest.id
 
 
-async def test_a_walk_in_gets_the_best_free_table_and_without_the_box_it_is_counted(door):
+async def test_a_walk_in_gets_the_best_free_table_or_is_only_counted_while_offline(door):
     await door.guest(table="T1", slot="19:30")
     phone = await door.phone()
     for _ in range(2):
@@ -118,14 +118,7 @@ async def test_a_walk_in_gets_the_best_free_table_and_without_the_box_it_is_coun
     await phone.until(INSIDE, "4")
 
 
-async def test_a_phone_that_may_search_but_not_override_seats_nobody(door):
-    search = await door.phone(role="search")
-
-    await search.page.click("#open-list")
-    assert not await search.page.is_visible("#open-walk-in")
-
-
-async def test_the_same_refusal_again_is_seen(door):
+async def test_a_repeated_refusal_is_visible(door):
     await door.guest(access_code=CODE)
     phone = await door.phone()
     await phone.type_code(CODE)
@@ -136,7 +129,7 @@ async def test_the_same_refusal_again_is_seen(door):
 
 
 @pytest.mark.parametrize(("button", "arrived"), [("correct", 3), ("ok", 6)])
-async def test_a_conflict_puts_the_number_right_or_leaves_it(door, button, arrived):
+async def test_acknowledging_a_conflict_can_correct_the_number_of_arrivals(door, button, arrived):
     guest = await door.guest(guests=3, access_code=CODE)
     phones = [await door.phone("Porte 1"), await door.phone("Porte 2")]
     await door.stop()

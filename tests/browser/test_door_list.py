@@ -1,4 +1,4 @@
-"""The door app's guest list: search, counts, undo, and each tap acts once."""
+"""The door app's guest list: search, counts, undo. Each tap has one effect."""
 
 import asyncio
 
@@ -21,11 +21,11 @@ TAP = """([[x, y], at]) => {
   there.dispatchEvent(tap);
   return tap.timeStamp;
 }"""
-APART = 0.2  # seconds
+APART = 0.2  # in seconds
 
 
 async def comes_in_elsewhere(door, guest, arrivals=1):
-    """Check in some of the party at another terminal."""
+    """Check in part of the party at another terminal."""
     _, token = await door.environment.database.write(issue_terminal, "Porte 2")
     headers = {"Authorization": f"Bearer {token}"}
     body = {"scanId": f"elsewhere-{guest.id}", "reservationId": guest.id, "arrivals": arrivals}
@@ -45,7 +45,7 @@ async def shows(phone, table, party):
     )
 
 
-async def test_keyboard_and_finger_stay_on_their_row_while_others_come_in(door):
+async def test_keyboard_focus_and_finger_stay_on_their_row_while_others_arrive(door):
     guests = [await door.guest(table=f"T{n}", guests=4) for n in (1, 2, 3)]
     tables = ["Terrasse 1", "Terrasse 2", "Terrasse 3"]
     phone = await door.phone()
@@ -66,7 +66,7 @@ async def test_keyboard_and_finger_stay_on_their_row_while_others_come_in(door):
     assert "Terrasse 2" in await page.inner_text("#guest-name")
 
 
-async def test_a_guest_is_found_by_family_name_and_let_in_by_hand_and_another_door_sees_it(door):
+async def test_a_guest_found_by_family_name_and_checked_in_appears_at_another_door(door):
     guest = await door.guest(guests=4, customer_name="Salma Bennani", notes="VIP")
     await door.guest(table="T2", customer_name="Karim Tazi")
     phone, other = await door.phone(), await door.phone("Porte 2")
@@ -98,7 +98,7 @@ async def is_undone(phone):
     return await phone.page.get_attribute("#verdict", "data-result") == "undone"
 
 
-async def test_hours_later_the_check_in_of_another_door_is_taken_back_with_a_reason(door):
+async def test_hours_later_a_check_in_of_another_door_can_be_undone_with_a_reason(door):
     guest = await door.guest(guests=2)
     phone = await door.phone()
     await comes_in_elsewhere(door, guest, 2)
@@ -115,7 +115,7 @@ async def test_hours_later_the_check_in_of_another_door_is_taken_back_with_a_rea
     assert phone.complaints == []
 
 
-async def test_what_a_phone_takes_back_alone_is_in_the_log_with_the_reason(door):
+async def test_an_offline_undo_is_in_the_scan_log_with_its_reason(door):
     guest = await door.guest(guests=2)
     text = await door.pass_of(guest)
     phone = await door.phone()
@@ -134,7 +134,7 @@ async def test_what_a_phone_takes_back_alone_is_in_the_log_with_the_reason(door)
     assert await door.are_in(guest, 0)
 
 
-async def test_a_check_in_of_the_box_shows_where_and_is_not_taken_back_without_it(door):
+async def test_a_check_in_at_another_door_shows_where_and_cannot_be_undone_offline(door):
     guest = await door.guest(guests=2)
     text = await door.pass_of(guest)
     phone = await door.phone()
@@ -175,7 +175,7 @@ async def tap_twice(phone, selector):
     await phone.page.evaluate(TAP, [spot, first + 1000 * APART])
 
 
-async def test_two_taps_on_a_reason_let_the_party_in_once(door):
+async def test_double_tapping_a_reason_admits_the_party_once(door):
     guest = await door.guest(guests=2, status="pending")
     phone = await door.phone()
     assert await phone.scan(await door.pass_of(guest)) == "payment_due"
@@ -191,7 +191,7 @@ async def test_two_taps_on_a_reason_let_the_party_in_once(door):
     assert await door.rows("SELECT count(*) FROM scan_log WHERE admitted > 0") == [(1,)]
 
 
-async def test_a_scan_into_the_search_field_leaves_the_whole_list(door):
+async def test_scanning_into_the_search_field_keeps_the_list_unfiltered(door):
     await door.guest()
     phone = await door.phone()
     await phone.page.click("#open-list")
@@ -204,7 +204,7 @@ async def test_a_scan_into_the_search_field_leaves_the_whole_list(door):
     assert await phone.page.locator("#guests li").count() == 1
 
 
-async def test_how_many_are_here_is_chosen_from_a_list_that_no_scanner_changes(door):
+async def test_the_number_of_arrivals_is_chosen_from_a_list_that_scanners_cannot_change(door):
     guest, following = await door.guest(guests=8), await door.guest(table="T2")
     phone = await door.phone()
     count = phone.page.locator("#verdict-stepper select")

@@ -47,7 +47,7 @@ OUT_OF_REACH = """ids => ids.filter((id) => {
 })"""
 
 
-async def test_the_camera_lets_six_guests_in_with_one_tap_for_all_and_each_is_announced_once(
+async def test_the_camera_admits_six_guests_after_one_tap_and_shows_each_verdict_once(
     door, tmp_path
 ):
     guests = [await door.guest(table=f"T{number}") for number in range(1, 7)]
@@ -69,9 +69,7 @@ async def test_the_camera_lets_six_guests_in_with_one_tap_for_all_and_each_is_an
     assert phone.complaints == []
 
 
-async def test_a_reader_that_does_not_load_is_said_above_the_picture_and_tried_with_rests(
-    door, tmp_path
-):
+async def test_a_qr_reader_that_does_not_load_is_reported_and_retried_with_pauses(door, tmp_path):
     guest = await door.guest()
     seen = film(tmp_path / "late.mjpeg", [await door.pass_of(guest)])
     phone = await door.phone(video=seen)
@@ -95,7 +93,7 @@ async def test_a_reader_that_does_not_load_is_said_above_the_picture_and_tried_w
     assert await page.is_visible("#aim")
 
 
-async def test_the_camera_and_its_light_are_on_again_after_the_lock_screen(door, tmp_path):
+async def test_camera_and_torch_are_on_again_after_the_lock_screen(door, tmp_path):
     text = await door.pass_of(await door.guest())
     seen = film(tmp_path / "late.mjpeg", [text], frames=30, blank=30)
     phone = await door.phone(video=seen, script=WITH_A_TORCH)
@@ -123,7 +121,7 @@ async def test_the_camera_and_its_light_are_on_again_after_the_lock_screen(door,
 
 
 @pytest.mark.parametrize("host", ["French", "Arabic, with Shift"])
-async def test_a_usb_scanner_is_understood_on_any_keyboard_layout(door, host):
+async def test_a_usb_scanner_works_with_any_keyboard_layout(door, host):
     first, second = await door.guest(), await door.guest(table="T2")
     keys = [typed(await door.pass_of(guest), HOSTS[host]) for guest in (first, second)]
     phone = await door.phone()
@@ -133,7 +131,7 @@ async def test_a_usb_scanner_is_understood_on_any_keyboard_layout(door, host):
     assert await phone.scan(keys[1]) == "checked_in"
 
 
-async def test_a_usb_scanner_is_heard_wherever_the_focus_is_and_leaves_no_trace_there(door):
+async def test_a_usb_scanner_works_with_any_focus_and_types_nothing_there(door):
     guest = await door.guest()
     phone = await door.phone()
     await phone.page.click("#open-list")
@@ -146,7 +144,7 @@ async def test_a_usb_scanner_is_heard_wherever_the_focus_is_and_leaves_no_trace_
 
 
 @pytest.mark.parametrize("lines", [["TABLE FOR TWO 2026"], CONTACT])
-async def test_nobody_is_let_in_from_the_open_sheet_by_a_code_of_something_else(door, lines):
+async def test_scanning_a_foreign_code_on_an_open_guest_sheet_admits_nobody(door, lines):
     guest = await door.guest()
     phone = await door.phone()
     await phone.page.click("#open-list")
@@ -163,7 +161,7 @@ async def test_nobody_is_let_in_from_the_open_sheet_by_a_code_of_something_else(
     assert await door.rows("SELECT count(*) FROM scan_log WHERE admitted > 0") == [(0,)]
 
 
-async def test_a_code_that_fits_two_asks_which_and_the_tap_decides(door):
+async def test_a_code_that_matches_two_guests_asks_which_one_and_a_tap_decides(door):
     await door.guest(access_code="SVC-B8DQ", customer_name="Youssef")
     second = await door.guest(table="T2", access_code="SVC-BBDQ", customer_name="Rim")
     phone = await door.phone()
@@ -175,7 +173,7 @@ async def test_a_code_that_fits_two_asks_which_and_the_tap_decides(door):
     assert (await door.now_of(second)).arrived == 2
 
 
-async def test_where_the_camera_is_refused_the_page_says_why_and_a_photo_does(door):
+async def test_if_the_camera_is_denied_the_page_explains_why_and_accepts_a_photo(door):
     guest = await door.guest()
     phone = await door.phone()
     await phone.page.evaluate(DENIED)
@@ -197,7 +195,7 @@ async def test_where_the_camera_is_refused_the_page_says_why_and_a_photo_does(do
     ("width", "height", "locale"),
     [(360, 640, "ar-MA"), (844, 390, "fr-MA"), (640, 360, "fr-MA")],
 )
-async def test_on_a_small_phone_everything_needed_is_in_sight_and_in_reach(
+async def test_on_a_small_phone_every_needed_control_is_visible_and_reachable(
     door, width, height, locale
 ):
     notes = "VIP, gâteau à 23 h, loin de la piste"

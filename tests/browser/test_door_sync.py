@@ -43,7 +43,7 @@ async def two_phones_apart(door):
     return phones
 
 
-async def test_the_conflict_is_shown_on_both_phones_without_a_fault_and_understood_by_keyboard(
+async def test_a_conflict_appears_on_both_phones_and_can_be_acknowledged_by_keyboard(
     door,
 ):
     phones = await two_phones_apart(door)
@@ -68,7 +68,7 @@ async def test_the_conflict_is_shown_on_both_phones_without_a_fault_and_understo
 
 
 @pytest.mark.parametrize("answer", ["late", "lost"])
-async def test_an_undo_while_the_scan_is_on_its_way_reaches_the_box(door, answer):
+async def test_an_undo_during_the_upload_of_its_scan_reaches_the_box(door, answer):
     guest = await door.guest()
     text = await door.pass_of(guest)
     phone = await door.phone()
@@ -108,7 +108,7 @@ async def answer_again(phone):
     await phone.page.evaluate(ONLINE)
 
 
-async def test_a_guest_whose_answer_is_lost_is_welcome_counted_once_and_can_be_taken_back(door):
+async def test_a_scan_whose_answer_is_lost_is_green_counted_once_and_can_be_undone(door):
     guest = await door.guest(guests=3)
     phone = await door.phone()
     await swallow_answers(phone)
@@ -128,7 +128,7 @@ async def test_a_guest_whose_answer_is_lost_is_welcome_counted_once_and_can_be_t
     assert phone.complaints == []
 
 
-async def test_a_phone_that_stays_connected_goes_over_to_the_next_evening(door):
+async def test_a_phone_that_stays_connected_switches_to_the_next_evening(door):
     door.clock.set("2026-11-21T23:00:00Z")
     await door.guest()
     phone = await door.phone(locale="en-GB")
@@ -143,7 +143,7 @@ async def test_a_phone_that_stays_connected_goes_over_to_the_next_evening(door):
     await phone.until(_COUNTER, "3 of 7")
 
 
-async def test_a_list_that_nobody_known_has_signed_is_refused_and_said(door):
+async def test_a_snapshot_with_an_unknown_signature_is_refused_with_a_notice(door):
     phone = await door.phone(locale="en-GB")
 
     async def forge(route):
@@ -159,7 +159,7 @@ async def test_a_list_that_nobody_known_has_signed_is_refused_and_said(door):
     await phone.page.wait_for_selector("#alone-text", state="hidden")
 
 
-async def test_who_was_let_in_before_the_role_was_taken_is_counted_and_told(door):
+async def test_an_admission_before_the_role_was_taken_away_is_counted_and_reported(door):
     phone = await door.phone()
     guest = await let_in_apart(door, phone)
     ((id_, name),) = await door.rows("SELECT id, name FROM terminal WHERE role = 'override'")
@@ -175,7 +175,7 @@ async def test_who_was_let_in_before_the_role_was_taken_is_counted_and_told(door
     assert phone.complaints == []
 
 
-async def test_what_the_box_does_not_take_is_told_with_its_reason_until_it_does(door):
+async def test_a_scan_that_the_box_does_not_accept_is_shown_with_the_reason_until_it_is(door):
     phone = await door.phone()
     guest = await let_in_apart(door, phone)
     refusal = {"error": "Trop de demandes.", "error_en": "Too many.", "code": "BOX_BUSY"}
@@ -193,7 +193,7 @@ async def test_what_the_box_does_not_take_is_told_with_its_reason_until_it_does(
     assert await door.are_in(guest, 2)
 
 
-async def test_a_phone_that_lost_its_pairing_says_what_it_keeps_and_brings_it_when_paired(door):
+async def test_an_unpaired_phone_reports_its_stored_scans_and_uploads_them_when_paired(door):
     phone = await door.phone()
     guest = await let_in_apart(door, phone)
     await phone.context.clear_cookies()
@@ -211,7 +211,7 @@ async def test_a_phone_that_lost_its_pairing_says_what_it_keeps_and_brings_it_wh
     assert await door.are_in(guest, 2)
 
 
-async def test_a_revoked_phone_says_how_many_the_box_never_heard_of(door):
+async def test_a_revoked_phone_reports_how_many_scans_the_box_never_received(door):
     phone = await door.phone()
     await let_in_apart(door, phone)
     ((terminal_id,),) = await door.rows("SELECT id FROM terminal WHERE role = 'override'")
@@ -223,7 +223,7 @@ async def test_a_revoked_phone_says_how_many_the_box_never_heard_of(door):
     assert "2" in await phone.page.inner_text("#pair-problem")
 
 
-async def test_a_phone_whose_browser_deleted_its_scans_says_how_many_are_missing_until_it_is_read(
+async def test_a_phone_whose_browser_deleted_scans_reports_their_number_until_acknowledged(
     door,
 ):
     guest = await door.guest(guests=3)

@@ -29,7 +29,7 @@ async def is_clean(phone):
     return await phone.page.evaluate(LEFT) == {"databases": 0, "caches": 0}
 
 
-async def test_a_pairing_link_is_used_up_and_leaves_its_secret_nowhere(door):
+async def test_a_pairing_link_works_once_and_its_secret_is_stored_nowhere(door):
     secret, _ = await door.environment.database.write(offer_pairing, "Porte 1", "override")
     phone = await door.unpaired()
     asked = []
@@ -44,7 +44,7 @@ async def test_a_pairing_link_is_used_up_and_leaves_its_secret_nowhere(door):
     assert phone.complaints == []
 
 
-async def test_a_revoked_phone_forgets_everything_and_asks_to_be_paired(door):
+async def test_a_revoked_phone_deletes_its_data_and_asks_to_be_paired(door):
     await door.guest(customer_name="Salma Idrissi")
     phone = await door.phone()
     ((terminal_id,),) = await door.rows("SELECT id FROM terminal")
@@ -58,7 +58,7 @@ async def test_a_revoked_phone_forgets_everything_and_asks_to_be_paired(door):
     await until(lambda: is_clean(phone))
 
 
-async def test_a_phone_long_without_the_box_asks_whether_it_still_trusts_it(door):
+async def test_a_phone_that_is_offline_for_a_minute_suggests_checking_the_certificate(door):
     phone = await door.phone()
     page = phone.page
     await phone.lose_box()
@@ -73,7 +73,7 @@ async def test_a_phone_long_without_the_box_asks_whether_it_still_trusts_it(door
     await page.wait_for_selector("#trust-hint[hidden]", state="attached")
 
 
-async def test_unpairing_says_what_it_loses_asks_once_and_tells_the_box(door):
+async def test_unpairing_names_what_is_lost_asks_once_and_notifies_the_box(door):
     text = await door.pass_of(await door.guest())
     phone = await door.phone()
     page = phone.page
@@ -97,7 +97,7 @@ async def test_unpairing_says_what_it_loses_asks_once_and_tells_the_box(door):
     assert await door.rows("SELECT count(*) FROM terminal WHERE revoked_at IS NULL") == [(0,)]
 
 
-async def test_a_phone_that_may_only_scan_shows_no_list_and_no_way_around_a_verdict(door):
+async def test_a_phone_with_the_scan_role_shows_no_list_and_no_override(door):
     guest = await door.guest(status="pending")
     phone = await door.phone(role="scan")
 
@@ -108,7 +108,7 @@ async def test_a_phone_that_may_only_scan_shows_no_list_and_no_way_around_a_verd
     assert not await phone.page.is_visible("#open-list")
 
 
-async def test_the_page_is_installable_and_its_service_worker_rules_it_alone(door):
+async def test_the_door_app_can_be_installed_and_its_service_worker_controls_only_the_app(door):
     await check_installable(door)
 
 
@@ -131,7 +131,7 @@ async def check_installable(world):
     assert await phone.page.evaluate("navigator.serviceWorker.controller !== null")
 
 
-async def test_the_first_load_is_light_with_the_code_reader_and_no_answer_of_the_box_is_kept(door):
+async def test_the_first_load_of_the_door_app_is_small_and_no_answer_of_the_box_is_cached(door):
     phone = await door.phone()
     asked = []
     phone.page.on("request", lambda request: asked.append(request.url))
@@ -160,7 +160,7 @@ async def transferred(url):
         return len(await response.read())
 
 
-async def test_another_language_is_one_tap_away_and_turns_the_page_around(door):
+async def test_the_language_can_be_changed_with_one_tap_and_arabic_runs_from_right_to_left(door):
     phone = await door.phone()
 
     await phone.page.click("#open-menu")
@@ -172,7 +172,7 @@ async def test_another_language_is_one_tap_away_and_turns_the_page_around(door):
     assert await phone.page.get_attribute("html", "lang") == "ar"
 
 
-async def test_every_target_is_large_enough_for_a_glove(door):
+async def test_every_control_is_large_enough_for_a_gloved_finger(door):
     phone = await door.phone()
     small = """() => [...document.querySelectorAll("button, label.quiet-button, .switch")]
       .map((one) => [one, one.getBoundingClientRect()])

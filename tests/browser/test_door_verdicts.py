@@ -1,4 +1,4 @@
-"""Each verdict has its colour and stays until it was seen; later scans wait."""
+"""Each verdict has its colour and stays until it is seen. Later scans wait."""
 
 from itertools import pairwise
 
@@ -19,7 +19,7 @@ WATCH = """() => {
 }"""
 
 
-async def test_each_verdict_has_its_colour_its_shape_and_its_words(door):
+async def test_each_verdict_has_its_own_colour_shape_and_text(door):
     phone = await door.phone()
     answer = {"scanId": "one", "say": None, "overridable": False, "actions": ["scan_again"],
               "admitted": 0, "reservation": None, "firstCheckIn": None}  # fmt: skip
@@ -35,7 +35,7 @@ async def test_each_verdict_has_its_colour_its_shape_and_its_words(door):
     assert phone.complaints == []
 
 
-async def test_no_part_of_a_verdict_is_off_the_smallest_screen(door):
+async def test_every_part_of_a_verdict_is_visible_on_the_smallest_screen(door):
     name = "Terrasse panoramique du premier étage 12"
     await door.environment.database.write(
         lambda tx: tx.execute("UPDATE venue_table SET name = :name", {"name": name})
@@ -61,7 +61,7 @@ async def test_no_part_of_a_verdict_is_off_the_smallest_screen(door):
     assert sentence["y"] + sentence["height"] <= stepper["y"]
 
 
-async def test_text_at_200_percent_leaves_the_reason_of_an_amber_above_the_buttons(door):
+async def test_at_200_percent_text_size_the_reason_of_an_amber_stays_above_the_buttons(door):
     text = await door.pass_of(await door.guest(arrived=2, checked_in_at=1))
     phone = await door.phone(viewport={"width": 390, "height": 844})
     await phone.page.evaluate("document.documentElement.style.fontSize = '200%'")
@@ -75,7 +75,7 @@ async def test_text_at_200_percent_leaves_the_reason_of_an_amber_above_the_butto
     assert reason["y"] + reason["height"] <= buttons["y"]
 
 
-async def test_the_shape_does_not_touch_the_round_button_of_a_phone_held_sideways(door):
+async def test_the_shape_does_not_overlap_the_round_button_on_a_phone_held_sideways(door):
     text = await door.pass_of(await door.guest(arrived=2, checked_in_at=1))
     phone = await door.phone(viewport={"width": 844, "height": 390})
 
@@ -111,7 +111,9 @@ async def scans(door):
     return (await door.rows("SELECT count(*) FROM scan_log"))[0][0]
 
 
-async def test_an_amber_stays_two_seconds_while_the_next_guest_waits_who_is_said_to(door, tmp_path):
+async def test_an_amber_verdict_stays_two_seconds_and_announces_that_the_next_scan_waits(
+    door, tmp_path
+):
     unpaid, welcome = await door.guest(status="pending"), await door.guest(table="T2")
     one, other = [held_up((await door.pass_of(guest), 0)) for guest in (unpaid, welcome)]
     phone = await watched(
@@ -129,7 +131,7 @@ async def test_an_amber_stays_two_seconds_while_the_next_guest_waits_who_is_said
     assert (await door.now_of(welcome)).arrived == 2
 
 
-async def test_a_code_that_is_none_of_ours_replaces_no_fresh_verdict(door, tmp_path):
+async def test_a_foreign_code_does_not_replace_a_new_verdict(door, tmp_path):
     welcome = held_up((await door.pass_of(await door.guest()), 0))
     menu = held_up((MENU, 0))
     phone = await watched(
@@ -145,7 +147,7 @@ async def test_a_code_that_is_none_of_ours_replaces_no_fresh_verdict(door, tmp_p
     assert all(gap > 1950 for gap in gaps)
 
 
-async def test_a_green_ages_to_a_strip_from_which_it_can_still_be_taken_back(door):
+async def test_an_old_green_verdict_becomes_a_strip_from_which_it_can_be_undone(door):
     guest = await door.guest(guests=4)
     phone = await door.phone()
     await phone.scan(await door.pass_of(guest))
@@ -163,7 +165,7 @@ async def test_a_green_ages_to_a_strip_from_which_it_can_still_be_taken_back(doo
     assert await phone.page.is_hidden("#strip")
 
 
-async def test_amber_and_red_stay_until_somebody_has_seen_them(door):
+async def test_amber_and_red_verdicts_stay_until_somebody_has_seen_them(door):
     phone = await door.phone()
     await phone.scan(await door.pass_of(await door.guest(status="cancelled")))
 
@@ -172,7 +174,7 @@ async def test_amber_and_red_stay_until_somebody_has_seen_them(door):
     assert await phone.page.is_visible("#verdict")
 
 
-async def test_a_reason_half_written_is_lost_to_nobody_who_comes_meanwhile(door, tmp_path):
+async def test_a_partly_typed_reason_is_not_lost_when_another_guest_is_scanned(door, tmp_path):
     unpaid, filmed, scanned = [
         await door.guest(table=table, status=status)
         for table, status in (("T1", "pending"), ("T2", "confirmed"), ("T3", "confirmed"))

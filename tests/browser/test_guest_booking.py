@@ -69,7 +69,7 @@ async def booked(world):
     return await world.database.read(lambda reader: list(reader.rows(sql)))
 
 
-async def test_what_was_chosen_and_typed_stays_for_another_party_and_evening(page):
+async def test_choices_and_typed_text_are_kept_when_party_or_evening_changes(page):
     await page.fill("[name=name]", "Youssef")
     await choose(page, "22:00", TWO)
     assert not await page.is_visible("select[name='table-19:30']")
@@ -86,7 +86,7 @@ async def test_what_was_chosen_and_typed_stays_for_another_party_and_evening(pag
     assert page.complaints == []
 
 
-async def test_a_double_click_books_once_and_leads_to_the_pass(page, world, clock):
+async def test_a_double_click_books_once_and_opens_the_pass(page, world, clock):
     await book(page, clock, click_count=2)
     await page.wait_for_url("**/book/*")
     await page.click("main a.button[href*='/access/']")
@@ -95,7 +95,7 @@ async def test_a_double_click_books_once_and_leads_to_the_pass(page, world, cloc
     assert len(await booked(world)) == 1
 
 
-async def test_booking_works_without_scripts(world, server, browser, clock):
+async def test_booking_works_without_javascript(world, server, browser, clock):
     page = await a_guests_page(browser, java_script_enabled=False)
     await page.goto(str(server.make_url("/book")))
 
@@ -106,7 +106,9 @@ async def test_booking_works_without_scripts(world, server, browser, clock):
     assert len(await booked(world)) == 1
 
 
-async def test_a_form_that_does_not_reach_the_box_is_kept_and_sent_again(page, world, clock):
+async def test_a_form_that_does_not_reach_the_box_keeps_its_input_and_can_be_sent_again(
+    page, world, clock
+):
     await page.route("**/book*", lambda route: route.abort())
     await book(page, clock)
     await page.wait_for_selector("[data-unanswered]")
@@ -118,7 +120,9 @@ async def test_a_form_that_does_not_reach_the_box_is_kept_and_sent_again(page, w
     assert len(await booked(world)) == 1
 
 
-async def test_who_comes_second_stays_on_the_page_and_takes_another_table(page, world, clock):
+async def test_a_guest_who_loses_a_table_stays_on_the_page_and_can_choose_another(
+    page, world, clock
+):
     await choose(page, "19:30", TWO)
     await world.reserve(table_id=TWO)
 
@@ -141,7 +145,7 @@ def is_sent(request):
     return request.method == "POST"
 
 
-async def test_over_plain_http_a_guest_books_on_our_own_page(stranger, world, clock):
+async def test_guests_can_book_over_plain_http_on_the_boxs_own_page(stranger, world, clock):
     await stranger.goto(OURS)
 
     async with stranger.expect_request(is_sent) as sent, stranger.expect_navigation():
@@ -153,7 +157,7 @@ async def test_over_plain_http_a_guest_books_on_our_own_page(stranger, world, cl
     assert len(await booked(world)) == 1
 
 
-async def test_over_plain_http_a_page_of_another_site_books_nothing(stranger, world):
+async def test_a_page_of_another_site_cannot_book_over_plain_http(stranger, world):
     fields = a_form(new_token(world.environment))
     world.clock.advance(20)
     inputs = "".join(f'<input name="{name}" value="{text}">' for name, text in fields.items())

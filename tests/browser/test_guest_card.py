@@ -74,7 +74,7 @@ async def look(browser, server):
     ("size", "scheme", "locale"),
     [(PHONE, "light", "fr-MA"), (PHONE, "dark", "ar-MA"), (DESKTOP, "dark", "fr-MA")],
 )
-async def test_the_pass_is_read_off_the_screen_at_full_and_at_half_size(
+async def test_the_pass_can_be_scanned_from_the_screen_at_full_and_half_size(
     world, look, size, scheme, locale
 ):
     path = world.access(await world.reserve())
@@ -95,7 +95,7 @@ async def test_the_pass_is_read_off_the_screen_at_full_and_at_half_size(
     assert box["y"] + box["height"] < size[1]
 
 
-async def test_a_tap_fills_the_screen_with_the_code_and_another_leaves_it(world, look):
+async def test_a_tap_shows_the_code_full_screen_and_another_tap_closes_it(world, look):
     page = await look(world.access(await world.reserve()))
     text = await page.get_attribute("[data-pass]", "data-pass")
 
@@ -128,7 +128,7 @@ async def test_the_printed_card_fits_a_quarter_of_a4(world, look, status, locale
     assert not await page.locator(".actions").is_visible()
 
 
-async def test_every_page_is_light_whole_after_one_round_trip_and_breaks_no_policy(
+async def test_every_guest_page_is_small_needs_one_round_trip_and_breaks_no_security_policy(
     world, look, server
 ):
     reservation = await world.reserve(date="2026-11-22")
@@ -144,7 +144,9 @@ async def test_every_page_is_light_whole_after_one_round_trip_and_breaks_no_poli
         assert page.complaints == []
 
 
-async def test_a_claim_leads_to_the_card_which_turns_around_and_works_without_scripts(world, look):
+async def test_a_claim_link_opens_the_card_which_works_from_right_to_left_and_without_javascript(
+    world, look
+):
     reservation = await world.reserve()
     page = await look(world.claim(reservation), locale="en-GB")
     await page.click("form button")
@@ -159,7 +161,7 @@ async def test_a_claim_leads_to_the_card_which_turns_around_and_works_without_sc
     assert (await share.get_attribute("href")).startswith("mailto:?subject=")
 
 
-async def test_the_screen_stays_awake_and_the_card_is_shared_or_its_link_copied(world, look):
+async def test_the_screen_stays_awake_and_the_card_can_be_shared_or_its_link_copied(world, look):
     path = world.access(await world.reserve())
     page, dead = await look(path, script=WATCH), await look("/access/x", script=WATCH)
     assert await page.evaluate("kept") == ["screen"]
@@ -240,7 +242,7 @@ async def becomes(page, script, argument=None, *, value=True):
 
 
 @pytest.mark.parametrize(("status", "headers"), ELSE.values(), ids=ELSE.keys())
-async def test_what_answers_in_the_boxs_place_hides_and_replaces_no_card(
+async def test_a_response_from_a_captive_portal_or_tunnel_does_not_replace_the_cached_card(
     world, served, phone, status, headers
 ):
     path = world.access(await world.reserve(link_expires_at=FAR))
@@ -262,7 +264,7 @@ async def test_what_answers_in_the_boxs_place_hides_and_replaces_no_card(
     await phone.wait_for_selector("[data-offline][hidden]", state="attached")
 
 
-async def test_the_phone_keeps_this_card_and_its_files_and_nothing_else(world, served, phone):
+async def test_the_phone_caches_only_this_card_and_its_files(world, served, phone):
     path = world.access(await world.reserve(link_expires_at=FAR))
     other = world.access(await world.reserve(slot="22:00"))
     await opened(phone, served, path)
@@ -273,7 +275,7 @@ async def test_the_phone_keeps_this_card_and_its_files_and_nothing_else(world, s
     assert other not in kept
 
 
-async def test_a_card_whose_link_is_dead_goes_from_the_phone(world, served, phone):
+async def test_a_card_with_an_expired_link_is_deleted_from_the_phone(world, served, phone):
     reservation = await world.reserve(link_expires_at=FAR)
     path = world.access(reservation)
     await opened(phone, served, path)
@@ -283,7 +285,7 @@ async def test_a_card_whose_link_is_dead_goes_from_the_phone(world, served, phon
     await becomes(phone, IS_KEPT, path, value=False)
 
 
-async def test_forgetting_takes_the_cards_from_the_phone(world, served, phone):
+async def test_forgetting_the_device_deletes_its_cached_cards(world, served, phone):
     reservation = await world.reserve(link_expires_at=FAR)
     await opened(phone, served, world.access(reservation))
     await phone.goto(served.url(world.claim(reservation)))
@@ -298,7 +300,9 @@ async def test_forgetting_takes_the_cards_from_the_phone(world, served, phone):
     ("change", "words"),
     [({"status": "cancelled"}, "Annulée"), ({"table_id": table_id("T3")}, "T3")],
 )
-async def test_an_open_card_follows_what_happens(world, served, phone, change, words):
+async def test_an_open_card_updates_when_the_reservation_changes(
+    world, served, phone, change, words
+):
     reservation = await world.reserve(link_expires_at=FAR)
     await opened(phone, served, world.access(reservation))
 

@@ -48,14 +48,14 @@ async def browser(tmp_path, store, chromium):
 
 
 def trust(store, authority):
-    """Trust the authority, as a person does by the guide."""
+    """Trust the authority by following the guide."""
     subprocess.run(
         ["certutil", "-A", "-d", f"sql:{store}", "-n", "box", "-t", "C,,", "-i", authority],
         check=True,
     )
 
 
-async def test_without_the_authority_the_page_says_what_to_do(served, browser):
+async def test_without_the_trusted_authority_the_page_explains_what_to_do(served, browser):
     plain, secure = served
     page = await browser()
 
@@ -70,7 +70,9 @@ async def test_without_the_authority_the_page_says_what_to_do(served, browser):
         await page.goto(f"{secure}/trust")
 
 
-async def test_with_the_authority_camera_and_service_worker_work(served, browser, store, tmp_path):
+async def test_with_the_trusted_authority_camera_and_service_worker_work(
+    served, browser, store, tmp_path
+):
     plain, secure = served
     page = await browser()
     answer = await page.context.request.get(f"{plain}/trust/ca.crt")

@@ -1,4 +1,4 @@
-"""All pages of a browser share one stream, so that no request waits for a free connection."""
+"""All pages of a browser share one stream, so that connections stay free for requests."""
 
 import asyncio
 from datetime import date, timedelta
@@ -39,7 +39,7 @@ class Browser:
 
     async def has_streams(self, number):
         async def is_so():
-            # Playwright reports no end of the streams of a page that was closed.
+            # Playwright does not report the end of a closed page's streams.
             return sum(not each.frame.page.is_closed() for each in self.streams) == number
 
         await until(is_so)
@@ -57,7 +57,7 @@ async def browser_of(portal):
     return Browser(portal, (await portal.desk()).context)
 
 
-async def test_eight_boards_and_the_door_app_share_one_stream_and_each_follows(portal):
+async def test_eight_boards_and_the_door_app_share_one_stream_and_all_receive_updates(portal):
     browser = await browser_of(portal)
     boards = {evening: await browser.board(evening) for evening in EVENINGS}
     page = await browser.context.new_page()
@@ -77,7 +77,7 @@ async def test_eight_boards_and_the_door_app_share_one_stream_and_each_follows(p
 
 
 @pytest.mark.parametrize("how", ["closed", "hidden"])
-async def test_another_page_takes_the_stream_over_when_its_page_is_gone(portal, how):
+async def test_another_page_takes_over_the_stream_when_the_first_page_is_closed(portal, how):
     browser = await browser_of(portal)
     first, second = await browser.board(), await browser.board()
 
@@ -91,7 +91,7 @@ async def test_another_page_takes_the_stream_over_when_its_page_is_gone(portal, 
 @pytest.mark.parametrize(
     ("script", "away", "back"), [(SHOW, "hidden", "visible"), (TURN, "pagehide", "pageshow")]
 )
-async def test_a_page_out_of_sight_holds_no_stream_and_shows_on_return_what_it_missed(
+async def test_a_hidden_page_keeps_no_stream_and_shows_missed_changes_on_return(
     portal, script, away, back
 ):
     browser = await browser_of(portal)
@@ -105,7 +105,7 @@ async def test_a_page_out_of_sight_holds_no_stream_and_shows_on_return_what_it_m
     await page.wait_for_selector(chip(booked))
 
 
-async def test_a_page_says_so_while_the_box_has_not_answered(portal):
+async def test_a_page_reports_a_box_that_has_not_answered(portal):
     booked = await portal.box.guest()
     page = await (await browser_of(portal)).board()
     held = asyncio.Event()

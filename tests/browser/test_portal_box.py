@@ -20,7 +20,7 @@ from tests.unit.email.mail_servers import smtp_server
 PATIENCE = 120_000  # ms; long, because the machine may be busy
 
 
-async def test_health_backups_and_mail_are_seen_and_tried_by_keyboard(portal, tmp_path):
+async def test_health_backups_and_mail_can_be_viewed_and_tested_by_keyboard(portal, tmp_path):
     last_night = Record(portal.box.clock.now(), "riad.tar.age", 35_489, 7)
     write_record(tmp_path, last_night)
     page = await portal.desk(role="manager", viewport=TABLET)
@@ -45,8 +45,8 @@ async def test_health_backups_and_mail_are_seen_and_tried_by_keyboard(portal, tm
 
 
 @pytest.mark.parametrize("proxy", [None, 502])
-async def test_an_update_is_followed_while_the_box_is_away(portal, tmp_path, proxy):
-    """A proxy in front of the box answers in its place."""
+async def test_the_progress_of_an_update_is_shown_while_the_box_restarts(portal, tmp_path, proxy):
+    """A proxy in front of the box responds while it restarts."""
     now = portal.box.clock.now()
 
     async def cut(route):
@@ -67,7 +67,7 @@ async def test_an_update_is_followed_while_the_box_is_away(portal, tmp_path, pro
     assert await page.locator("#update [role=status]").count() == 0
 
 
-async def test_an_empty_box_is_set_up_a_partner_books_and_its_guest_comes_in(
+async def test_an_empty_box_can_be_set_up_for_a_partners_booking_and_its_guests_arrival(
     tmp_path, chromium, browser
 ):
     async with (
@@ -115,7 +115,7 @@ async def test_an_empty_box_is_set_up_a_partner_books_and_its_guest_comes_in(
 
 
 async def set_up_the_venue(page):
-    """Set up owner, venue, tables and slots."""
+    """Set up the owner, the venue, tables and slots."""
     await write(page, "name", "Yasmine")
     await write(page, "password", PASSWORD)
     await page.keyboard.press("Enter")

@@ -1,4 +1,4 @@
-"""A host's evening in a browser at three sizes, with the taps and keys that each task takes."""
+"""The work of a host during an evening, at three screen sizes, with counted taps and keys."""
 
 import pytest
 
@@ -9,17 +9,17 @@ from tests.builders import table_id
 
 SIZES = pytest.mark.parametrize("size", [PHONE, TABLET, DESK], ids=lambda size: str(size["width"]))
 PACE_MS = 550
-TAP_S, KEY_S, THOUGHT_S = 1.3, 0.2, 1.2  # the keystroke-level model: seconds for each
+TAP_S, KEY_S, THOUGHT_S = 1.3, 0.2, 1.2  # seconds for each action in the keystroke-level model
 
 
 class Host:
-    """Somebody at the board, whose taps and keys are counted."""
+    """A host who uses the board, with counters of taps and keys."""
 
     def __init__(self, page):
         self.page = page
         self.taps = self.keys = 0
 
-    async def begin_anew(self):
+    async def start_over(self):
         """Close the drawer, and count from here on."""
         await self.page.wait_for_timeout(PACE_MS)
         await self.page.keyboard.press("Escape")
@@ -42,7 +42,7 @@ class Host:
 
     @property
     def seconds(self):
-        """What the model says, with one thought for each tap."""
+        """Return the seconds of the keystroke-level model, with one thought for each tap."""
         return self.taps * (TAP_S + THOUGHT_S) + self.keys * KEY_S
 
 
@@ -70,7 +70,7 @@ async def becomes(portal, reservation, selector, page):
 
 
 @SIZES
-async def test_left_and_a_no_show_take_two_taps_each_and_can_be_undone(portal, clock, size):
+async def test_left_and_no_show_take_two_taps_each_and_can_be_undone(portal, clock, size):
     salma = await portal.box.guest(slot="19:30", arrived=2, checked_in_at=1)
     omar = await portal.box.guest(slot="19:30", table="T3")
     clock.advance(3600)
@@ -86,7 +86,7 @@ async def test_left_and_a_no_show_take_two_taps_each_and_can_be_undone(portal, c
         assert await violations(host.page) == []
         await host.tap(action("take-back"))
         assert (await becomes(portal, party, action(what), host.page)).status == "confirmed"
-        await host.begin_anew()
+        await host.start_over()
     assert portal.complaints == []
 
 
@@ -103,7 +103,7 @@ async def test_a_walk_in_takes_two_taps_and_a_phone_booking_nine_seconds(portal,
     await host.page.wait_for_selector(f"#t-{table_id('T2')} .guest.in")
     assert await violations(host.page) == []
 
-    await host.begin_anew()
+    await host.start_over()
     await host.tap(free("T4"))
     await host.page.wait_for_selector("#drawer [name=customer_name]")
     if size is not DESK:
@@ -120,7 +120,7 @@ async def test_a_walk_in_takes_two_taps_and_a_phone_booking_nine_seconds(portal,
     assert portal.complaints == []
 
 
-async def test_a_walk_in_larger_than_the_table_is_confirmed_and_needs_no_mouse(portal):
+async def test_a_walk_in_larger_than_the_table_can_be_confirmed_without_a_mouse(portal):
     host = await at_the_board(portal)
     await host.page.focus(free("T2"))
     await host.press("Enter")
@@ -135,7 +135,7 @@ async def test_a_walk_in_larger_than_the_table_is_confirmed_and_needs_no_mouse(p
     assert await portal.box.rows("SELECT guests, arrived FROM reservation") == [(6, 6)]
 
 
-async def test_escape_gives_the_focus_back_to_the_plus(portal):
+async def test_escape_returns_the_focus_to_the_plus_button(portal):
     host = await at_the_board(portal)
     await host.tap(free("T2"))
     await host.page.wait_for_selector("#drawer [name=customer_name]:focus")
@@ -146,7 +146,9 @@ async def test_escape_gives_the_focus_back_to_the_plus(portal):
     assert await host.page.eval_on_selector(free("T2"), "one => one === document.activeElement")
 
 
-async def test_a_party_becomes_late_by_itself_and_the_late_ones_are_picked_out(portal, clock):
+async def test_a_party_becomes_late_without_a_reload_and_late_parties_can_be_filtered(
+    portal, clock
+):
     database = portal.box.environment.database
     rule = """UPDATE venue SET policies = '{"lateArrivalMinutes": 20}'"""
     await database.write(lambda tx: tx.execute(rule))
@@ -172,7 +174,7 @@ async def test_a_party_becomes_late_by_itself_and_the_late_ones_are_picked_out(p
     assert portal.complaints == []
 
 
-async def test_the_pass_is_there_after_saving_and_is_copied_with_a_click(portal):
+async def test_the_pass_is_offered_after_saving_and_can_be_copied_with_a_click(portal):
     host = await at_the_board(portal)
     await host.tap(free("T2"))
     await host.page.wait_for_selector("#drawer [name=customer_name]:focus")
@@ -221,7 +223,7 @@ async def test_a_change_of_date_takes_ten_seconds_and_a_group_of_fourteen_fiftee
     assert host.seconds <= 10
     assert await portal.box.rows("SELECT kind FROM email") == [("changed",)]
 
-    await host.begin_anew()
+    await host.start_over()
     await host.tap(free("T2"))
     await host.tap("#drawer [name=guests][type=number]")
     await host.press("Control+a")
@@ -243,7 +245,7 @@ async def test_a_change_of_date_takes_ten_seconds_and_a_group_of_fourteen_fiftee
     assert portal.complaints == []
 
 
-async def test_a_chip_is_dragged_to_another_table_or_to_another_time(portal):
+async def test_a_reservation_can_be_dragged_to_another_table_or_time(portal):
     salma = await portal.box.guest(slot="19:30")
     host = await at_the_board(portal)
 
@@ -261,7 +263,7 @@ async def test_a_chip_is_dragged_to_another_table_or_to_another_time(portal):
     assert portal.complaints == []
 
 
-async def test_a_chip_dragged_to_a_table_that_is_too_small_asks_first(portal):
+async def test_dragging_a_reservation_to_a_table_that_is_too_small_asks_first(portal):
     salma = await portal.box.guest(slot="19:30", guests=4)
     sql = "UPDATE venue_table SET capacity_max = 2 WHERE number = 'T2'"
     await portal.box.environment.database.write(lambda tx: tx.execute(sql))
@@ -275,7 +277,7 @@ async def test_a_chip_dragged_to_a_table_that_is_too_small_asks_first(portal):
     assert (await date_of(portal, salma))[2] == "T2"
 
 
-async def test_a_change_needs_no_mouse(portal):
+async def test_a_reservation_can_be_changed_without_a_mouse(portal):
     salma = await portal.box.guest(slot="19:30")
     host = await at_the_board(portal)
     await host.page.focus(chip(salma))
@@ -294,7 +296,7 @@ async def test_a_change_needs_no_mouse(portal):
     assert (await date_of(portal, salma))[1] == "22:00"
 
 
-async def test_without_a_script_a_walk_in_is_seated_leaves_and_a_booking_changes(portal):
+async def test_without_javascript_a_walk_in_can_be_seated_and_leave_and_a_booking_changed(portal):
     host = await at_the_board(portal, java_script_enabled=False)
     await host.tap(free("T2"))
     await host.tap(".walk-in [name=guests][value='3']")
@@ -313,7 +315,7 @@ async def test_without_a_script_a_walk_in_is_seated_leaves_and_a_booking_changes
     assert await date_of(portal, salma) == ("2026-11-28", "19:30", "T1")
 
 
-async def test_left_and_its_undo_need_no_mouse(portal):
+async def test_marking_a_party_as_left_and_undoing_it_need_no_mouse(portal):
     salma = await portal.box.guest(slot="19:30", arrived=2, checked_in_at=1)
     host = await at_the_board(portal)
     await host.page.focus(chip(salma))

@@ -1,4 +1,4 @@
-"""Nothing typed in the portal is lost, and a box that does not answer is announced."""
+"""Nothing typed in the portal is lost, and an unresponsive box is reported."""
 
 import asyncio
 import re
@@ -21,7 +21,7 @@ TYPED = {"customer_name": "Karim Alaoui", "customer_phone": "0612345678", "notes
 
 
 async def write_down(page, date="2026-11-28", slot="22:00"):
-    """Fill in a new reservation, at another date, time and table than the page offers at first."""
+    """Fill in a new reservation with another date, time and table than the defaults."""
     await page.fill("[name=date]", date)
     await page.wait_for_selector(f"#long-date:has-text('{int(date[-2:])}')")
     await page.select_option("[name=slot]", slot)
@@ -58,7 +58,7 @@ async def sign_in_again(page):
     await page.keyboard.press("Enter")
 
 
-async def test_a_form_that_does_not_reach_the_box_stays_as_it_is(portal):
+async def test_a_form_that_does_not_reach_the_box_keeps_its_input(portal):
     page = await portal.desk()
     for path in FORMS:
         await page.goto(path)
@@ -77,7 +77,7 @@ async def test_a_form_that_does_not_reach_the_box_stays_as_it_is(portal):
         await page.unroute("**")
 
 
-async def test_a_phone_booking_is_sent_once_the_box_is_back(portal):
+async def test_a_phone_booking_is_saved_once_the_box_is_back(portal):
     page = await portal.desk("host")
     await page.goto(NEW)
     await write_down(page)
@@ -96,7 +96,7 @@ async def test_a_phone_booking_is_sent_once_the_box_is_back(portal):
 
 
 @pytest.mark.parametrize("what", ["form", "drawer", "action"])
-async def test_a_box_that_hangs_is_announced_and_its_late_answer_still_counts(portal, what):
+async def test_a_hanging_box_is_reported_and_its_late_answer_still_counts(portal, what):
     guest = await portal.box.guest(slot="19:30")
     page = await portal.desk("host")
     await page.goto(f"{NEW}?date=2026-11-28" if what == "form" else "/portal/tonight")
@@ -128,7 +128,7 @@ async def test_a_box_that_hangs_is_announced_and_its_late_answer_still_counts(po
     assert portal.complaints == []
 
 
-async def test_a_session_that_ends_while_a_reservation_is_typed_loses_nothing(portal):
+async def test_nothing_typed_is_lost_if_the_session_ends_while_a_reservation_is_entered(portal):
     page = await portal.desk("host")
     await portal.set_passwords()
     await page.goto(f"{NEW}?date=2026-11-22&slot=19:30")
@@ -146,7 +146,7 @@ async def test_a_session_that_ends_while_a_reservation_is_typed_loses_nothing(po
     assert await made(portal) == [("Karim Alaoui", table_id("T4"), "2026-11-28", "22:00")]
 
 
-async def test_what_was_typed_is_there_on_return_until_it_is_discarded(portal):
+async def test_typed_text_is_restored_on_return_until_it_is_discarded(portal):
     page = await portal.desk()
     for path, field in KEPT:
         await page.goto(path)
@@ -164,7 +164,7 @@ async def test_what_was_typed_is_there_on_return_until_it_is_discarded(portal):
     assert portal.complaints == []
 
 
-async def test_a_draft_is_shown_to_nobody_else(portal):
+async def test_a_draft_is_not_shown_to_another_person(portal):
     page = await portal.desk("host")
     await portal.set_passwords()
     await page.goto(NEW)
@@ -180,7 +180,7 @@ async def test_a_draft_is_shown_to_nobody_else(portal):
     assert "Karim" not in await page.evaluate("JSON.stringify({...sessionStorage})")
 
 
-async def test_a_pasted_list_is_corrected_after_the_preview_and_after_back(portal):
+async def test_a_pasted_list_can_be_corrected_after_the_preview_and_after_going_back(portal):
     page = await portal.desk("manager")
     await page.goto("/portal/venue")
     await page.fill("textarea[name=list]", "20 tables de 4 en terrasse")
@@ -209,7 +209,7 @@ async def test_a_pasted_list_is_corrected_after_the_preview_and_after_back(porta
     assert portal.complaints == []
 
 
-async def test_every_form_keeps_what_is_typed_but_no_code(portal):
+async def test_every_form_keeps_typed_text_except_codes(portal):
     page = await portal.desk()
     await page.goto("/portal/people")
     await page.fill("form[action='/portal/people'] [name=name]", "Yassine")

@@ -52,7 +52,7 @@ async def go(page, label, path):
         await press(page, label)
 
 
-async def test_the_first_key_has_chosen_rights_is_copied_and_shown_this_once(running, page):
+async def test_a_new_key_has_the_chosen_rights_can_be_copied_and_is_shown_only_once(running, page):
     await page.goto("/portal/integrations")
     await go(page, "New key", "keys/new")
     await write(page, "name", "Concierge Marrakech")
@@ -82,7 +82,7 @@ async def test_the_first_key_has_chosen_rights_is_copied_and_shown_this_once(run
     assert key not in after_back + after_reload + await page.content()
 
 
-async def test_a_dead_delivery_is_replayed_and_its_page_follows(running, page, receiver):
+async def test_a_dead_delivery_can_be_replayed_and_its_page_updates(running, page, receiver):
     receiver.always = an_answer(500, body=b"out of order")
     await page.goto(ROOM)
     await go(page, "New endpoint", "endpoints/new")

@@ -38,7 +38,7 @@ async def reservations(portal):
     return await portal.box.rows("SELECT customer_name, table_id, slot FROM reservation")
 
 
-async def test_a_host_accepts_moves_takes_payments_and_checks_in_by_keyboard(portal):
+async def test_a_host_can_accept_move_take_payments_and_check_in_by_keyboard(portal):
     asked = await portal.box.guest(slot="19:30", status="requested", access_code="SVC-2345")
     owed = await portal.box.guest(
         slot="19:30", table="T5", status="pending", guests=4, access_code="SVC-6789"
@@ -78,7 +78,7 @@ async def test_a_host_accepts_moves_takes_payments_and_checks_in_by_keyboard(por
 
 
 @pytest.mark.parametrize("scripted", [True, False], ids=["script", "no-script"])
-async def test_a_free_cell_a_name_and_enter_hold_the_table(portal, scripted):
+async def test_a_free_cell_a_name_and_enter_create_a_reservation(portal, scripted):
     page = await portal.desk("host", java_script_enabled=scripted)
     await page.goto("/portal/tonight")
     await page.focus(f"#t-{table_id('T3')} a.free[href*='22:00']")
@@ -93,7 +93,7 @@ async def test_a_free_cell_a_name_and_enter_hold_the_table(portal, scripted):
     assert portal.complaints == []
 
 
-async def test_the_free_tables_follow_the_hour_and_what_is_refused_keeps_the_name(portal):
+async def test_the_free_tables_follow_the_chosen_time_and_a_refused_form_keeps_the_name(portal):
     await portal.box.guest(slot="19:30")
     page = await portal.desk()
     await page.goto(f"{NEW}?date=2026-11-21&slot=19:30")
@@ -115,7 +115,9 @@ async def test_the_free_tables_follow_the_hour_and_what_is_refused_keeps_the_nam
     assert await page.input_value("[name=slot]") == "22:00"
 
 
-async def test_after_back_the_form_is_new_if_sent_and_as_it_was_left_if_not(portal, chromium):
+async def test_going_back_shows_a_new_form_if_it_was_sent_and_the_typed_one_if_not(
+    portal, chromium
+):
     # Enable the back/forward cache, as in normal browsers.
     portal.browser = await chromium.launch(ignore_default_args=["--disable-back-forward-cache"])
     page = await portal.desk(language="en")
@@ -139,7 +141,7 @@ async def test_after_back_the_form_is_new_if_sent_and_as_it_was_left_if_not(port
     assert len(await reservations(portal)) == 2
 
     await page.goto(f"{NEW}?date=2026-11-28&slot=19:30")
-    await page.fill("[name=notes]", "Third Guest")  # a name is looked up, and then Back loads anew
+    await page.fill("[name=notes]", "Third Guest")  # a search, after which Back reloads the page
     await page.click("text=See this evening")
     await page.wait_for_selector("table")
     await back()
@@ -148,7 +150,7 @@ async def test_after_back_the_form_is_new_if_sent_and_as_it_was_left_if_not(port
     await portal.browser.close()
 
 
-async def test_a_known_caller_fills_the_form_after_four_digits(portal):
+async def test_a_known_caller_fills_in_the_form_after_four_digits(portal):
     await portal.box.guest(slot="19:30", customer_phone="0611137911", customer_name="Omar Tazi")
     page = await portal.desk()
     await page.goto("/portal/reservations/new")

@@ -32,7 +32,7 @@ async def drag_fifth_to_second(page):
     await page.mouse.up()
 
 
-async def test_twenty_tables_are_pasted_moved_by_the_arrows_and_dragged(portal):
+async def test_twenty_tables_can_be_pasted_and_reordered_by_arrows_and_by_dragging(portal):
     page = await portal.desk(role="manager")
     await page.goto("/portal/venue")
 
@@ -59,7 +59,7 @@ async def test_twenty_tables_are_pasted_moved_by_the_arrows_and_dragged(portal):
     assert portal.complaints == []
 
 
-async def test_an_order_that_the_box_never_got_does_not_look_saved(portal):
+async def test_a_table_order_that_did_not_reach_the_box_does_not_look_saved(portal):
     page = await portal.desk(role="manager")
     await page.goto("/portal/venue")
     await page.route("**/venue/order", lambda route: route.abort())
@@ -72,7 +72,7 @@ async def test_an_order_that_the_box_never_got_does_not_look_saved(portal):
     assert portal.complaints == []
 
 
-async def test_a_closing_day_is_said_in_words_refused_in_place_and_shows_who_is_expected(portal):
+async def test_a_closing_day_shows_its_weekday_its_errors_and_the_expected_guests(portal):
     guest = await portal.box.guest(date=NEXT_SATURDAY, customer_name="Salma Idrissi")
     page = await portal.desk(role="manager", locale="en-US")
     await page.goto("/portal/venue/closings")
@@ -121,7 +121,7 @@ def shown(portal, secret):
     return totp_code(secret, portal.box.clock.now() // 30_000)
 
 
-async def test_an_app_is_added_asked_for_and_replaced_by_a_recovery_code(portal):
+async def test_an_authenticator_app_can_be_added_used_and_replaced_by_a_recovery_code(portal):
     page = await portal.desk(viewport=PHONE)
     [(name,)] = await portal.box.rows("SELECT name FROM staff")
     await portal.set_passwords()

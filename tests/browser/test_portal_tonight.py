@@ -67,7 +67,9 @@ async def shown(page):
     )
 
 
-async def test_the_board_follows_who_books_comes_in_moves_and_cancels(portal):
+async def test_the_board_shows_new_bookings_arrivals_moves_and_cancellations_without_a_reload(
+    portal,
+):
     page = await tonight(portal)
     database = portal.box.environment.database
     await database.write(
@@ -97,7 +99,7 @@ async def test_the_board_follows_who_books_comes_in_moves_and_cancels(portal):
     assert portal.complaints == []
 
 
-async def test_the_drawer_opens_keeps_the_focus_and_gives_it_back_by_keyboard_alone(portal):
+async def test_the_drawer_keeps_the_focus_and_returns_it_when_closed_by_keyboard(portal):
     salma = await portal.box.guest(slot="19:30")
     page = await tonight(portal)
     await page.focus(chip(salma))
@@ -116,7 +118,7 @@ async def test_the_drawer_opens_keeps_the_focus_and_gives_it_back_by_keyboard_al
     assert await page.evaluate("document.activeElement.dataset.reservation") == salma.id
 
 
-async def test_searching_marks_who_fits_and_enter_opens_the_first(portal):
+async def test_searching_highlights_matching_guests_and_enter_opens_the_first(portal):
     salma = await portal.box.guest(
         slot="19:30", customer_name="Éloïse Idrissi", customer_phone="+212 612-345678"
     )
@@ -155,7 +157,7 @@ async def test_a_new_search_replaces_the_old_one_and_escape_ends_it(portal):
     assert await page.input_value("[data-board-search]") == ""
 
 
-async def test_a_shortcut_goes_by_the_letter_or_else_by_the_place_of_the_key(portal):
+async def test_a_shortcut_works_by_its_letter_or_else_by_the_position_of_the_key(portal):
     page = await tonight(portal)
 
     for key, code, focused in (
@@ -165,7 +167,7 @@ async def test_a_shortcut_goes_by_the_letter_or_else_by_the_place_of_the_key(por
         assert await page.evaluate(PRESS, [key, code]) == focused, key
 
 
-async def test_any_evening_is_reached_by_keyboard_alone(portal):
+async def test_every_evening_can_be_opened_by_keyboard(portal):
     page = await tonight(portal)
 
     await page.keyboard.press("ArrowRight")
@@ -174,14 +176,14 @@ async def test_any_evening_is_reached_by_keyboard_alone(portal):
     await page.wait_for_url("**date=2026-11-21")
     await page.keyboard.press("d")
     assert await page.evaluate("document.activeElement.name") == "date"
-    await page.keyboard.type("12122026")  # the same with day or month first
+    await page.keyboard.type("12122026")  # the same number with the day or the month first
     await page.keyboard.press("Enter")
     await page.wait_for_url("**date=2026-12-12*")
     await page.keyboard.press("t")
     await page.wait_for_url("**/portal/tonight")
 
 
-async def test_a_session_that_ended_elsewhere_shows_nothing_more(portal):
+async def test_a_board_whose_session_ended_elsewhere_shows_no_more_updates(portal):
     salma = await portal.box.guest(slot="19:30")
     page = await portal.desk()
     async with page.expect_response(lambda answer: "/live?" in answer.url):
@@ -194,7 +196,7 @@ async def test_a_session_that_ended_elsewhere_shows_nothing_more(portal):
 
 
 @pytest.mark.parametrize("language", ["fr", "ar"])
-async def test_on_a_phone_the_board_begins_with_the_present_slot(portal, language):
+async def test_on_a_phone_the_board_starts_with_the_current_slot(portal, language):
     portal.box.clock.set("2026-11-22T19:00:00Z")  # a Sunday, with a brunch slot
     page = await tonight(portal, language=language, viewport=PHONE, has_touch=True)
     await page.wait_for_function("() => document.querySelector('.board-frame').scrollLeft !== 0")
@@ -210,7 +212,7 @@ async def test_on_a_phone_the_board_begins_with_the_present_slot(portal, languag
 
 
 @pytest.mark.parametrize("language", ["fr", "ar"])
-async def test_on_a_phone_the_party_of_a_whole_evening_stays_in_view(portal, language):
+async def test_on_a_phone_a_party_with_the_whole_evening_stays_visible(portal, language):
     party = await portal.box.guest(slot=None)
     portal.box.clock.set("2026-11-21T22:30:00Z")
     page = await tonight(portal, language=language, viewport=PHONE, has_touch=True)
@@ -228,7 +230,7 @@ async def test_on_a_phone_the_party_of_a_whole_evening_stays_in_view(portal, lan
 
 
 @pytest.mark.parametrize("language", ["fr", "ar"])
-async def test_the_printed_sheet_is_whole_at_the_width_of_a4_in_black(portal, language):
+async def test_the_printed_list_fits_the_width_of_a4_in_black(portal, language):
     for table, slot in (("T1", "19:30"), ("T2", None)):
         await portal.box.guest(table=table, slot=slot, customer_name=LONG, notes=LONG, guests=4)
     page = await portal.desk(language=language, viewport=A4, color_scheme="dark")
@@ -248,7 +250,7 @@ async def test_the_printed_sheet_is_whole_at_the_width_of_a4_in_black(portal, la
     assert ink == "rgb(0, 0, 0)"
 
 
-async def test_another_button_of_the_drawer_carries_over_what_is_typed(portal):
+async def test_typed_text_is_kept_when_another_button_of_the_drawer_is_pressed(portal):
     salma = await portal.box.guest(slot="19:30", notes="Près de la fenêtre")
     page = await open_drawer(portal, salma)
     await page.fill(NOTES, "sans gluten")
@@ -266,7 +268,7 @@ async def test_another_button_of_the_drawer_carries_over_what_is_typed(portal):
     assert portal.complaints == []
 
 
-async def test_what_is_typed_stays_whatever_others_do_and_stands_beside_what_they_wrote(portal):
+async def test_typed_text_stays_beside_the_changes_that_others_saved(portal):
     salma = await portal.box.guest(slot="19:30", notes="Près de la fenêtre")
     page = await open_drawer(portal, salma)
     await page.fill(NOTES, "sans gluten")
@@ -284,7 +286,7 @@ async def test_what_is_typed_stays_whatever_others_do_and_stands_beside_what_the
     assert "autre" in await page.inner_text("#drawer form[action$='/amend'] .hint")
 
 
-async def test_a_refusal_comes_into_view_from_a_form_far_below_on_a_phone(portal):
+async def test_an_error_scrolls_into_view_from_a_form_far_below_on_a_phone(portal):
     page = await portal.desk(viewport=PHONE)
     salma = await portal.box.guest(slot="19:30")
     await page.goto("/portal/tonight")
@@ -298,7 +300,7 @@ async def test_a_refusal_comes_into_view_from_a_form_far_below_on_a_phone(portal
     assert (await refusal.bounding_box())["y"] > -1
 
 
-async def test_without_the_box_the_page_says_so_and_goes_on_once_it_answers(portal):
+async def test_the_page_reports_an_unreachable_box_and_continues_when_it_answers(portal):
     salma = await portal.box.guest(slot="19:30")
     page = await tonight(portal)
     await page.context.set_offline(True)
@@ -332,7 +334,7 @@ async def test_the_board_reconnects_by_itself_after_a_502(portal):
     await page.wait_for_selector(chip(salma))
 
 
-async def test_a_cancellation_by_the_guest_is_news_for_the_host_until_the_sound_is_off(portal):
+async def test_a_cancellation_by_a_guest_plays_a_sound_unless_the_host_turned_it_off(portal):
     salma = await portal.box.guest(slot="19:30")
     page = await tonight(portal)
     await page.evaluate(

@@ -9,7 +9,7 @@ from tests.qr_codes import qr_codes
 pytestmark = pytest.mark.smoke
 
 
-async def test_a_scanned_pass_turns_the_screen_green(door):
+async def test_scanning_a_valid_pass_turns_the_screen_green(door):
     guest = await door.guest()
     phone = await door.phone()
 
@@ -20,7 +20,7 @@ async def test_a_scanned_pass_turns_the_screen_green(door):
     assert phone.complaints == []
 
 
-async def test_scans_without_the_box_are_queued_and_synced_later(door):
+async def test_offline_scans_are_queued_and_uploaded_later(door):
     guest, unpaid = await door.guest(guests=3), await door.guest(table="T2", status="pending")
     text, other = await door.pass_of(guest), await door.pass_of(unpaid)
     phone = await door.phone()
@@ -40,7 +40,7 @@ async def test_scans_without_the_box_are_queued_and_synced_later(door):
     assert phone.complaints == []
 
 
-async def test_the_guests_card_shows_a_pass_that_can_be_read(door, browser):
+async def test_the_pass_on_a_guests_card_can_be_scanned(door, browser):
     guest = await door.guest()
     page = await a_guests_page(browser, PHONE)
 
@@ -53,7 +53,7 @@ async def test_the_guests_card_shows_a_pass_that_can_be_read(door, browser):
     assert page.complaints == []
 
 
-async def test_signing_in_leads_to_the_reservations_of_tonight(portal):
+async def test_after_signing_in_the_reservations_of_tonight_are_shown(portal):
     guest = await portal.box.guest(slot="19:30")
     await portal.desk("host")
     await portal.set_passwords()

@@ -83,7 +83,7 @@ def assert_booked(box, folder, reference, *program):
     assert [item["status"] for item in mine] == ["cancelled"]
 
 
-def test_openapi_generator_books_in_python(box, folder):
+def test_the_python_client_of_openapi_generator_books(box, folder):
     generate(folder, "python", "made")
     (folder / "made" / "openapi_client").rename(folder / "openapi_client")
 
@@ -102,7 +102,7 @@ def test_the_python_package_of_the_box_books(box, folder):
     assert_booked(box, folder, "venuebox-client", "python", "book_venuebox_client.py")
 
 
-def test_models_of_datamodel_code_generator_read_and_write_what_travels(box, folder):
+def test_the_models_of_datamodel_code_generator_match_requests_and_answers(box, folder):
     run(folder, "datamodel-codegen", "--input", "openapi.json", "--input-file-type", "openapi",
         "--output", "partner_models.py", "--output-model-type", "pydantic_v2.BaseModel",
         "--use-annotated")  # fmt: skip
@@ -112,7 +112,7 @@ def test_models_of_datamodel_code_generator_read_and_write_what_travels(box, fol
     assert_booked(box, folder, "datamodel-code-generator", "python", "book_datamodel.py")
 
 
-def test_the_typescript_package_of_the_box_and_that_of_openapi_generator_book(box, folder):
+def test_the_typescript_clients_of_the_box_and_of_openapi_generator_book(box, folder):
     archive = download(box, folder, ".tgz")
     package = "node_modules/venuebox-client"
     run(folder, "tar", "-xzf", archive, f"--one-top-level={package}", "--strip-components=1")

@@ -33,6 +33,8 @@ async def test_the_headers_contain_type_delivery_and_a_signature_of_the_raw_body
     assert request.headers["content-type"] == "application/json"
     assert request.headers["x-service-event"] == request.body["type"] == "reservation.created"
     assert request.headers["x-service-delivery"] == request.body["id"]
+    assert request.headers["x-service-environment"] == "live"
+    assert request.headers["x-service-attempt"] == "1"
 
 
 async def test_the_body_has_the_documented_members(running, receiver):

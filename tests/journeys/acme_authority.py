@@ -27,9 +27,9 @@ PATIENCE = 60.0
 
 
 class Authority:
-    """pebble and its DNS server, as processes. `folder` holds its configuration and its log.
+    """pebble and its DNS server, as processes. `folder` holds the configuration and the log.
 
-    They listen at `host`. Every name has the address `address`.
+    Both listen on `host`. Every name resolves to `address`.
     """
 
     def __init__(self, folder, address, host="127.0.0.1"):
@@ -86,23 +86,23 @@ class Authority:
         self._processes.clear()
 
     def tell_dns(self, what, **values):
-        """Change what its DNS answers: `set-default-ipv4`, `add-a`, `set-txt`, `clear-txt`."""
+        """Change the answers of its DNS: `set-default-ipv4`, `add-a`, `set-txt`, `clear-txt`."""
         url = f"http://{self.host}:{self.dns_management}/{what}"
         urllib.request.urlopen(url, json.dumps(values).encode(), timeout=10).close()
 
     def root(self):
-        """The certificate that a phone trusts (PEM)."""
+        """Return the root certificate that a phone trusts (PEM)."""
         trusted = ssl.create_default_context(cafile=self.ca_file)
         url = f"https://{self.host}:{self.management}/roots/0"
         with urllib.request.urlopen(url, timeout=10, context=trusted) as answer:
             return answer.read().decode()
 
     def orders(self):
-        """How many orders it was asked for since the folder was made."""
+        """Return the number of orders since the folder was created."""
         return self.log.read_text().count("Added order")
 
     def issued(self):
-        """How many certificates it issued."""
+        """Return the number of certificates issued."""
         return self.log.read_text().count("Issued certificate serial")
 
     def _spawn(self, *argv):
@@ -119,7 +119,7 @@ class Authority:
 
 @dataclass
 class PublicBox:
-    """A box whose public name is `NAME`, and the authority of its certificate."""
+    """A box with the public name `NAME`, and the authority that issues its certificate."""
 
     process: BoxProcess
     authority: Authority
@@ -137,12 +137,12 @@ class PublicBox:
         return read_state(self.data / "tls")
 
     def ended(self, after=None):
-        """Wait until an attempt has ended since `after`; return the state."""
+        """Wait until an attempt has ended since `after`. Return the state."""
         until(lambda: self.state().ended_at != after)
         return self.state()
 
     def shown(self, name=NAME, *, root=None):
-        """The certificate that the box shows under `name`; `root` has to vouch for it."""
+        """Return the certificate of the box under `name`, verified with `root`."""
         context = ssl.create_default_context(cadata=root)
         if not root:
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -162,11 +162,11 @@ class PublicBox:
         return done.returncode, done.stdout, done.stderr
 
     def json(self, *argv):
-        """The JSON that a command prints."""
+        """Return the JSON that a command prints."""
         return json.loads(self.run(*argv, "--json")[1])
 
     def check(self, name):
-        """The status of one check of `venuebox doctor`."""
+        """Return the status of one check of `venuebox doctor`."""
         found = {one["name"]: one["status"] for one in self.json("doctor")["checks"]}
         return found.get(name)
 
@@ -177,7 +177,7 @@ class PublicBox:
 
 @contextmanager
 def a_public_box(folder, challenge="tls-alpn-01", *, make=None, **settings):
-    """A box and an authority, both not started yet. `make` makes the process of the box."""
+    """Yield a box and an authority, both not started yet. `make` creates the box process."""
     address = next(text for text in own_addresses() if ":" not in text)
     authority = Authority(folder, address)
     founded = found_box(folder)
@@ -201,7 +201,7 @@ def a_public_box(folder, challenge="tls-alpn-01", *, make=None, **settings):
 
 
 def dns_hook(folder, authority, then=""):
-    """A program that sets the record in the authority's DNS. `then` follows in the shell."""
+    """Write a program that sets the record in the authority's DNS, and then runs `then`."""
     path = folder / "dns-hook"
     url = f"http://{authority.host}:{authority.dns_management}"
     path.write_text(
@@ -215,7 +215,7 @@ def dns_hook(folder, authority, then=""):
 
 
 def until(condition):
-    """Wait until `condition()` is true, which other programs need a while for."""
+    """Wait until `condition()` is true, with time for other programs."""
     until_true(condition, seconds=PATIENCE)
 
 

@@ -35,7 +35,7 @@ class SftpServer:
 
     @property
     def copies(self):
-        """The folder that `url` names."""
+        """Return the folder of `url`."""
         return self.folder / "copies"
 
     @property
@@ -44,7 +44,7 @@ class SftpServer:
         return f"sftp://{user}@{self.host}:{self.port}{self.copies}"
 
     def admit_user(self, key):
-        """Create the SSH key `key`, and admit nobody else."""
+        """Create the SSH key `key`, and authorise no other key."""
         _keygen(key)
         self.authorized.write_bytes(key.with_name(f"{key.name}.pub").read_bytes())
 
@@ -54,7 +54,7 @@ class SftpServer:
         self.process.send_signal(signal.SIGHUP)
 
     def shown_host_key(self):
-        """Return the host key that the server shows now, as a line of known_hosts."""
+        """Return the current host key of the server as a line of known_hosts."""
         command = ["ssh-keyscan", "-t", "ed25519", "-p", str(self.port), "127.0.0.1"]
         return subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=30
@@ -68,7 +68,7 @@ class SftpServer:
     @contextmanager
     def running(self):
         if os.getuid() == 0:
-            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd of root insists on it
+            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # required if sshd runs as root
         config = {
             "Port": self.port, "ListenAddress": self.host, "HostKey": self.folder / "host_key",
             "PidFile": "none", "AuthorizedKeysFile": self.authorized, "StrictModes": "no",
@@ -78,13 +78,13 @@ class SftpServer:
         lines = [*config.items(), ("HostKey", self.folder / "rsa_host_key")]
         file.write_text("".join(f"{name} {value}\n" for name, value in lines))
         command = [*self.wrapper, SSHD, "-D", "-f", file, "-E", self.folder / "log"]
-        # In a network of its own, nobody here can ask it.
+        # A server in a separate network cannot be asked from here.
         with _process(command, None if self.wrapper else self.port) as self.process:
             yield self
 
 
 def an_sftp_server(folder, port):
-    """Return an sshd that does not run yet, with host keys of two kinds, as distributions make."""
+    """Return an sshd, not started yet, with two kinds of host keys, as in distributions."""
     folder.mkdir()
     server = SftpServer(folder, port)
     server.authorized.touch(0o600)

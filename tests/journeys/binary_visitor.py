@@ -1,7 +1,7 @@
-"""Start and use the box inside the namespaces of test_binary.py, in an empty root.
+"""Create and use a box inside the namespaces of test_binary.py, in an empty root.
 
-Its arguments are the root and the scenario; it prints one JSON object. It uses only Python's
-standard library.
+The arguments are the root and the scenario. Prints one JSON object. Uses only Python's standard
+library.
 """
 
 import http.client
@@ -67,7 +67,7 @@ def must(status, method, path, token=None, body=None):
 
 
 def loop(world):
-    """Init, serve, book, open the guest page, scan, restart: the answers stay the same."""
+    """Run init, serve, book, open the guest page, scan and restart. The answers stay the same."""
     found = {"version": world.run("version")}
     world.run("init", "--venue", "/srv/venue.toml")
     key = json.loads(world.run("key", "create", "--environment", "live", "--name", "P", "--json"))[
@@ -106,13 +106,13 @@ def loop(world):
 
 
 def hostile(world):
-    """Serve with noexec and full temp directories."""
+    """Run the box with noexec and full temporary directories."""
     world.run("init", "--venue", "/srv/venue.toml")
     for name in ("tmp", "var/tmp"):
         volume = f"{world.root}/{name}"
         subprocess.run(["mount", "-t", "tmpfs", "-o", "noexec,size=64k,mode=1777", "none", volume],
                        check=True)  # fmt: skip
-        with suppress(OSError):  # ends when it is full
+        with suppress(OSError):  # the write fails when the disk is full
             Path(volume, "filler").write_bytes(b"x" * 100_000)
     before = tree_of(f"{world.root}/srv/program")
     box = world.serve()
@@ -124,7 +124,7 @@ def hostile(world):
 
 
 def tree_of(folder):
-    """Return all that is in a folder: path, inode and time of change."""
+    """Return everything in a folder: path, inode and time of change."""
     return [[str(path), path.lstat().st_ino, path.lstat().st_ctime_ns]
             for path in sorted(Path(folder).rglob("*"))]  # fmt: skip
 

@@ -28,7 +28,7 @@ ENVIRONMENTS = ("live", "test")
 ROOMY = {
     "VENUEBOX_API_RATE_LIMIT_PER_MINUTE": "10000000",
     "VENUEBOX_API_UNAUTHENTICATED_PER_MINUTE": "10000000",
-    "VENUEBOX_DOOR_EARLY_MINUTES": "1440",  # admit guests at whatever hour tests run
+    "VENUEBOX_DOOR_EARLY_MINUTES": "1440",  # admit guests at any time of day
 }
 # A zone in which it is noon now: no slot or evening ends while tests run.
 ZONE = f"Etc/GMT{datetime.now(UTC).hour - 12:+d}"
@@ -206,7 +206,7 @@ class BoxProcess:
             self._close()
 
     def complaints(self):
-        """Return its standard error so far, as `without_findings`."""
+        """Return its standard error so far, filtered by `without_findings`."""
         said = self.log.read_text("utf-8", "replace") if self.log.exists() else ""
         return without_findings(said)
 

@@ -100,7 +100,7 @@ class BridgeProcess:
         return self.log.read_text("utf-8", "replace") if self.log.exists() else ""
 
     async def is_told(self, words, times=1, seconds=30.0):
-        """Wait until its log contains the text so many times."""
+        """Wait until its log contains the text this many times."""
         async with asyncio.timeout(seconds):
             while self.complaints().count(words) < times:  # noqa: ASYNC110 - another process
                 await asyncio.sleep(0.05)

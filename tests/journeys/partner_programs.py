@@ -69,7 +69,7 @@ class Partner:
 
 
 def wish(reference, slot="19:30", phone=PHONE):
-    """Return the arguments of a booking program."""
+    """Return the command line arguments of a booking."""
     return (DATE, slot, "2", "Amina Idrissi", phone, reference)
 
 

@@ -1,4 +1,4 @@
-"""Scenarios that every booking program of the guide must pass, whatever its language."""
+"""Scenarios that every booking program of the guide must pass, in any language."""
 
 import json
 import os
@@ -78,14 +78,14 @@ def check_booking(partner, *program):
 
 
 def check_refusal(partner, *program):
-    """A refusal that is not about the table ends the program and prints the code."""
+    """Check that a refusal that is not about the table ends the program with the code."""
     refused = partner.book(*program, slot="19:31", reference=f"no-{uuid.uuid4()}")
     assert refused.returncode != 0
     assert "INVALID_SLOT" in refused.stderr + refused.stdout
 
 
 def check_road(*spoilers):
-    """While answers are lost or damaged, the program repeats the same request."""
+    """Check that the program repeats the same request while answers are lost or damaged."""
 
     def check(partner, *program):
         with (
@@ -104,7 +104,7 @@ def check_road(*spoilers):
 
 
 def check_restart(partner, *program):
-    """Killed after the booking, the program repeats only the same request."""
+    """Check that a program killed after the booking repeats only the same request."""
     with _reference(partner) as reference:
         asked = _killed(partner, *program, reference=reference, arrives=True)
         told, passed = _twice(partner, *program, reference=reference)
@@ -116,7 +116,7 @@ def check_restart(partner, *program):
 
 
 def check_restart_too_late(partner, *program):
-    """Killed before the booking, and the table was taken: the program books another table once."""
+    """Check that a program killed before the booking then books another table once."""
     with _reference(partner) as reference:
         asked = _killed(partner, *program, reference=reference, arrives=False)
         other = f"{reference}-2"
@@ -133,7 +133,7 @@ def check_restart_too_late(partner, *program):
 
 
 def check_restart_with_a_wrong_key(partner, *program):
-    """A refused key does not tell whether the booking was made: the request is kept."""
+    """Check that the stored request is kept after a rejected API key."""
     with _reference(partner) as reference:
         asked = _killed(partner, *program, reference=reference, arrives=True)
         refused = replace(partner, key="svc_test_wrong").book(*program, reference=reference)
@@ -144,7 +144,7 @@ def check_restart_with_a_wrong_key(partner, *program):
 
 
 def check_correction(partner, *program):
-    """After a final refusal, a corrected request is sent, not the old one."""
+    """Check that after a final refusal a corrected request is sent."""
     with _reference(partner) as reference:
         refused = partner.book(*program, phone="none", reference=reference)
         assert refused.returncode != 0

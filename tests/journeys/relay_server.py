@@ -1,6 +1,6 @@
-"""A relay as docs/operations/relay.md sets it up: Debian's sshd and HAProxy, in a network.
+"""A relay set up as in docs/operations/relay.md: Debian's sshd and HAProxy, in a network.
 
-It has an /etc, a /run and users of its own, in mount namespaces.
+Its /etc, /run and users are separate from the machine's, in mount namespaces.
 """
 
 import os
@@ -38,7 +38,7 @@ class RelayServer:
         self.kill()
 
     def start(self):
-        """Start both, and wait until they listen."""
+        """Start both programs, and wait until they listen."""
         with (self.folder / "log").open("ab") as log:
             for argv in ((SSHD, "-D", "-e"), (HAPROXY, "-db", "-f", "/etc/haproxy/haproxy.cfg")):
                 self.processes[argv[0]] = subprocess.Popen(
@@ -50,11 +50,11 @@ class RelayServer:
             time.sleep(0.05)
 
     def kill(self):
-        """End both at once, and every connection."""
+        """Kill both programs and close every connection."""
         for process in self.processes.values():
             process.kill()
             process.wait()
-        # Not those of another relay: a line that is cut may cost its box five minutes.
+        # Leave other relays alone: after a lost connection, their boxes may wait five minutes.
         sessions = self.run("pgrep", "-f", "^sshd: venuebox-relay", check=False).split()
         here = subprocess.check_output(["ip", "netns", "pids", self.network], text=True).split()
         for pid in {*sessions} & {*here}:
@@ -62,7 +62,7 @@ class RelayServer:
                 os.kill(int(pid), signal.SIGKILL)
 
     def add(self, name, key, *, check=True):
-        """Run the command of the recipe; return what it prints."""
+        """Run `venuebox-relay-add` as documented. Return its output."""
         return self.run(ADD, name, key, check=check)
 
     def run(self, *argv, check=True):
@@ -74,7 +74,7 @@ class RelayServer:
         return done.stdout.strip()
 
     def log(self):
-        """Return what both have said last."""
+        """Return the latest log lines of both programs."""
         return (self.folder / "log").read_text("utf-8", "replace")[-2000:]
 
     @property
@@ -83,7 +83,7 @@ class RelayServer:
         return ["ip", "netns", "exec", self.network, "sh", "-c", f'{mounts} exec "$@"', "sh"]
 
     def _install(self):
-        """Follow the recipe."""
+        """Install the relay as documented."""
         shutil.copytree("/etc", self._etc, symlinks=True)
         (self._etc / "resolv.conf").unlink(missing_ok=True)
         shutil.copy(self._resolver, self._etc / "resolv.conf")

@@ -1,4 +1,4 @@
-"""Proxies in front of the box: one records, one damages answers, one holds requests."""
+"""Proxies in front of the box that record, damage answers, or hold requests."""
 
 import threading
 import urllib.error
@@ -16,7 +16,7 @@ class Passed:
     method: str
     body: bytes | None
     status: int
-    headers: Message  # of the response
+    headers: Message  # headers of the response
 
 
 class _Road(BaseHTTPRequestHandler):
@@ -55,7 +55,7 @@ class _Road(BaseHTTPRequestHandler):
 
 
 class _SpoilingRoad(_Road):
-    """Damage the answers to the first bookings, each in another way."""
+    """Damage the answers to the first bookings, each in a different way."""
 
     def do_POST(self):
         body = self._body()

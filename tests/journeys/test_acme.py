@@ -1,4 +1,4 @@
-"""A public certificate by ACME, from pebble: obtained, renewed, refused, killed on the way."""
+"""A public certificate by ACME from pebble: ordering, renewal, errors and crashes."""
 
 import stat
 from functools import partial
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("challenge", ["tls-alpn-01", "dns-01"])
-def test_a_certificate_is_obtained_by_each_challenge_and_shown_under_the_public_name_alone(
+def test_a_certificate_is_obtained_with_each_challenge_and_used_only_for_the_public_name(
     tmp_path, challenge
 ):
     with a_public_box(tmp_path, challenge) as box:
@@ -40,7 +40,7 @@ def test_a_certificate_is_obtained_by_each_challenge_and_shown_under_the_public_
         assert (tmp_path / "hook.log").exists() == (challenge == "dns-01")
 
 
-def test_what_the_authority_refuses_is_told_waited_with_and_put_right_by_a_command(tmp_path):
+def test_a_refused_order_is_reported_delayed_and_repeated_by_a_command(tmp_path):
     with a_public_box(tmp_path) as box:
         authority = box.authority
         authority.start(domainBlocklist=[NAME])
@@ -66,7 +66,7 @@ def test_what_the_authority_refuses_is_told_waited_with_and_put_right_by_a_comma
 
         authority.start()
         box.process.stop()
-        box.start()  # a restart begins no attempt before its time
+        box.start()  # a restart causes no early attempt
         assert box.state().attempts == (first, second, third)
         status, _, said = box.run("tls", "obtain")
         assert (status, box.state().reason) == (0, ""), said
@@ -74,9 +74,9 @@ def test_what_the_authority_refuses_is_told_waited_with_and_put_right_by_a_comma
         assert box.check("acme") == "ok"
 
 
-def test_a_box_stays_within_four_attempts_an_hour_whoever_asks(tmp_path):
+def test_a_box_makes_at_most_four_orders_an_hour_whoever_requests_them(tmp_path):
     with a_public_box(tmp_path) as box:
-        box.start()  # nothing answers at the directory
+        box.start()  # no server answers at the directory's address
         assert box.ended().reason == "no_answer"
         for _ in range(3):
             assert box.run("tls", "obtain")[0] == 1
@@ -88,7 +88,7 @@ def test_a_box_stays_within_four_attempts_an_hour_whoever_asks(tmp_path):
         assert box.state().attempts == attempts
 
 
-def test_it_is_renewed_after_two_thirds_of_its_life_and_the_old_one_is_shown_until_then(tmp_path):
+def test_a_certificate_is_renewed_after_two_thirds_of_its_life_and_used_until_then(tmp_path):
     time = LeapingTime(tmp_path)
     make = partial(time.box, folder=tmp_path)
     with a_public_box(tmp_path, make=make) as box:
@@ -98,7 +98,7 @@ def test_it_is_renewed_after_two_thirds_of_its_life_and_the_old_one_is_shown_unt
         first, root = box.shown(), box.authority.root()
 
         time.leap(50 * 86_400)
-        box.authority.stop()  # so that an attempt would be seen to fail
+        box.authority.stop()  # so that a wrong attempt would fail visibly
         assert box.shown(root=root) == first
         assert box.state() == before
 
@@ -110,14 +110,14 @@ def test_it_is_renewed_after_two_thirds_of_its_life_and_the_old_one_is_shown_unt
 
         box.authority.start()
         time.leap(6 * 60)
-        box.shown()  # which wakes it
+        box.shown()  # a request wakes the box
         renewed = box.ended(failed.ended_at)
         assert (renewed.reason, renewed.attempts) == ("", ())
         assert box.shown(root=box.authority.root()) != first
 
 
 @pytest.mark.parametrize("instant", ["add", "remove"])
-def test_a_box_that_is_killed_on_the_way_orders_again_when_it_is_asked(tmp_path, instant):
+def test_a_box_killed_during_an_order_orders_again_on_request(tmp_path, instant):
     with a_public_box(tmp_path, "dns-01") as box:
         killing = f'[ "$1" != {instant} ] || [ -e {tmp_path}/killed ] || '
         killing += f"{{ touch {tmp_path}/killed; kill -9 $PPID; }}"
@@ -131,7 +131,7 @@ def test_a_box_that_is_killed_on_the_way_orders_again_when_it_is_asked(tmp_path,
         assert not (box.data / "tls" / OBTAINED).exists()
 
         box.start()
-        assert box.state().attempts == (begun,)  # it waits for 5 minutes, or to be asked
+        assert box.state().attempts == (begun,)  # it waits for 5 minutes or for a request
         status, _, said = box.run("tls", "obtain")
 
         assert status == 0, said

@@ -1,4 +1,4 @@
-"""Backups copied to real servers, OpenSSH's SFTP and S3, and boxes restored from the copies."""
+"""Backups copied to real servers (OpenSSH's SFTP, S3), and restores from the copies."""
 
 import asyncio
 import json
@@ -48,7 +48,7 @@ class Elsewhere:
         return self.environ | {"VENUEBOX_BACKUP_TARGET": self.url}
 
     def run(self, *argv, data, expect=0):
-        """Run a command of a box whose target this is; return what it printed."""
+        """Run a command of the box with this target. Return its output."""
         done = subprocess.run(
             [PROGRAM, *argv, "--data", str(data)], capture_output=True, text=True, check=False,
             env=clean_environ(self.settings), timeout=120,
@@ -72,11 +72,18 @@ def sftp(founded, tmp_path):
             yield Elsewhere(server.url, {}, server)
 
 
-@pytest.fixture
-def s3():
-    environ = {"VENUEBOX_BACKUP_TARGET_KEY": KEY_ID, "VENUEBOX_BACKUP_TARGET_SECRET": SECRET}
+@pytest.fixture(scope="module")
+def s3_server():
     with an_s3_server() as endpoint:
-        yield Elsewhere(f"s3://backups/houses/riad?endpoint={endpoint}", environ, endpoint)
+        yield endpoint
+
+
+@pytest.fixture
+def s3(s3_server, tmp_path):
+    """A folder of its own for each test."""
+    environ = {"VENUEBOX_BACKUP_TARGET_KEY": KEY_ID, "VENUEBOX_BACKUP_TARGET_SECRET": SECRET}
+    url = f"s3://backups/{tmp_path.name}/riad?endpoint={s3_server}"
+    return Elsewhere(url, environ, s3_server)
 
 
 @pytest.fixture(params=["sftp", "s3"])
@@ -104,7 +111,7 @@ def backups_of(data):
     return {path.name: path.stat().st_size for path in (data / "backups").iterdir()}
 
 
-async def test_a_running_box_copies_each_backup_and_a_new_machine_is_made_of_the_latest(
+async def test_a_running_box_copies_each_backup_and_a_new_machine_can_restore_the_latest(
     elsewhere, founded, tmp_path
 ):
     clock, new = LeapingTime(tmp_path), tmp_path / "new"
@@ -141,9 +148,9 @@ async def test_a_running_box_copies_each_backup_and_a_new_machine_is_made_of_the
 
 
 async def copied(clock, box, target, seconds, count):
-    """Let the time pass after which a backup is due; wait until its copy is made and proven.
+    """Advance the time until a backup is due, and wait until its copy is made and verified.
 
-    The next leap would otherwise pass the deadlines of a copy or a trial that is under way.
+    Without this wait, the next leap would exceed the deadlines of the current copy or trial.
     """
     clock.leap(seconds)
     async with aiohttp.ClientSession() as session, asyncio.timeout(60):
@@ -157,7 +164,7 @@ async def copied(clock, box, target, seconds, count):
     assert found.items() <= backups_of(box.data).items()
 
 
-def test_age_and_tar_open_a_backup(founded, tmp_path):
+def test_age_and_tar_can_open_a_backup(founded, tmp_path):
     venuebox("backup", data=founded.data)
     [path] = (founded.data / "backups").iterdir()
     key = recovery_key_file(DataDirectory(founded.data))
@@ -171,7 +178,7 @@ def test_age_and_tar_open_a_backup(founded, tmp_path):
         assert list_faults(tmp_path / "opened" / f"{name}.db") == []
 
 
-def test_a_damaged_box_is_restored_from_a_copy(elsewhere, founded, tmp_path):
+def test_a_damaged_box_can_be_restored_from_a_copy(elsewhere, founded, tmp_path):
     venuebox("backup", data=founded.data)
     elsewhere.run("backup", "target", data=founded.data)
     (founded.data / "live.db").write_bytes(b"damaged")
@@ -184,7 +191,7 @@ def test_a_damaged_box_is_restored_from_a_copy(elsewhere, founded, tmp_path):
         pass
 
 
-def test_the_doctor_tells_of_the_copy_and_no_secret(elsewhere, founded):
+def test_the_doctor_reports_on_copies_without_secrets(elsewhere, founded):
     venuebox("backup", data=founded.data)
 
     def checked():
@@ -197,7 +204,7 @@ def test_the_doctor_tells_of_the_copy_and_no_secret(elsewhere, founded):
     assert checked() == "ok"
 
 
-def test_a_box_shows_its_key_and_says_that_it_is_refused(sftp, founded):
+def test_a_box_refused_by_the_server_reports_it_and_shows_its_public_key(sftp, founded):
     told = sftp.run("backup", "target", data=founded.data, expect=1)
     assert "ssh-ed25519 " in told
     assert "there is no backup to copy yet" in told
@@ -212,7 +219,7 @@ def test_a_box_shows_its_key_and_says_that_it_is_refused(sftp, founded):
     assert read_copy_record(founded.data).trouble == ""
 
 
-async def test_the_first_host_key_is_trusted_and_no_other_after_it(sftp, founded):
+async def test_the_first_host_key_is_trusted_and_a_changed_one_refused(sftp, founded):
     assert await files_at(sftp, founded.data) == {}
     pinned = (founded.data / "secrets" / "known_hosts").read_text()
     sftp.server.change_host_key()
@@ -227,7 +234,7 @@ async def test_the_first_host_key_is_trusted_and_no_other_after_it(sftp, founded
     assert await files_at(sftp, founded.data) == {}, "the key was the only obstacle"
 
 
-async def test_a_host_key_that_is_given_is_the_only_one_trusted(sftp, founded):
+async def test_a_configured_host_key_is_the_only_one_trusted(sftp, founded):
     known = Elsewhere(f"{sftp.url}?hostkey={sftp.server.fingerprint()}", {}, None)
     other = Elsewhere(f"{sftp.url}?hostkey=SHA256:{'A' * 43}", {}, None)
 
@@ -238,7 +245,7 @@ async def test_a_host_key_that_is_given_is_the_only_one_trusted(sftp, founded):
 
 
 @pytest.mark.parametrize("kind", ["sftp", "s3"])
-async def test_a_server_that_never_answers_does_not_hold_up_the_box(founded, monkeypatch, kind):
+async def test_a_server_that_never_responds_does_not_delay_the_box(founded, monkeypatch, kind):
     for name in ("_CONNECT_SECONDS", "_SMALL_SECONDS"):
         monkeypatch.setattr(f"appliance.backup.targets.{name}", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -279,7 +286,7 @@ async def list_files(names, size, more=""):
 
 
 async def send(request, block, *, claimed=10**15, every=0.0):
-    """Send the block again and again, as a file or a list that is as large as claimed."""
+    """Send the block repeatedly, as a file or a list of the claimed size."""
     headers = {"ETag": "x", "Last-Modified": "Sat, 21 Nov 2026 00:00:00 GMT"}
     response = web.StreamResponse(headers=headers | {"Content-Length": str(claimed)})
     await response.prepare(request)
@@ -298,8 +305,8 @@ def fetch_from(url, folder, **more):
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def test_a_list_without_end_costs_the_child_alone(tmp_path):
-    """Many pages, and one page that never ends."""
+def test_an_endless_list_of_files_affects_only_the_child_process(tmp_path):
+    """Both with many pages and with one page that never ends."""
     served = []
 
     async def pages(request):
@@ -321,7 +328,7 @@ def test_a_list_without_end_costs_the_child_alone(tmp_path):
     assert after - before < 100_000  # KiB
 
 
-def test_a_file_larger_than_it_was_or_than_the_disk_is_not_fetched(tmp_path):
+def test_a_file_that_grew_or_exceeds_the_disk_is_not_fetched(tmp_path):
     async def respond(request):
         if "list-type" in request.query:
             return await list_files([BACKUP], 10**15)
@@ -336,7 +343,7 @@ def test_a_file_larger_than_it_was_or_than_the_disk_is_not_fetched(tmp_path):
     assert (tmp_path / BACKUP).stat().st_size == 5_000_000
 
 
-def test_a_target_that_drips_is_left_at_the_deadline(tmp_path):
+def test_a_very_slow_target_is_given_up_at_the_deadline(tmp_path):
     async def respond(request):
         if "list-type" in request.query:
             return await list_files([BACKUP], 1000)
@@ -346,7 +353,7 @@ def test_a_target_that_drips_is_left_at_the_deadline(tmp_path):
         fetch_from(url, tmp_path, seconds=3)
 
 
-async def test_what_a_target_refuses_is_told_without_the_secret(s3, founded):
+async def test_an_error_of_a_target_is_reported_without_the_secret(s3, founded):
     url = s3.url.replace("s3://backups", "s3://no-such-bucket")
 
     with pytest.raises(TargetError) as refused:

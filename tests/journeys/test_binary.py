@@ -1,4 +1,4 @@
-"""The built file alone, without Python, rights or network (`make journey`).
+"""The built file without Python, privileges or network (`make journey`).
 
 It runs as user nobody in a root that contains only the C library. binary_visitor.py runs the
 scenarios in the same namespaces.
@@ -70,7 +70,7 @@ def visit(root, what):
     return json.loads(done.stdout)
 
 
-def test_the_whole_journey_needs_nothing_but_the_c_library(empty_root):
+def test_the_built_program_needs_only_the_c_library(empty_root):
     found = visit(empty_root, "loop")
 
     assert re.match(r"venuebox \d+\.\d+\.\d+\n", found["version"])
@@ -85,13 +85,13 @@ def test_the_whole_journey_needs_nothing_but_the_c_library(empty_root):
     assert failing == set()
 
 
-def test_temp_directories_that_are_full_and_noexec_do_not_matter(empty_root):
+def test_the_built_program_works_with_full_and_noexec_temporary_directories(empty_root):
     found = visit(empty_root, "hostile")
 
     assert found == {"health": 200, "status": 0, "written": False}
 
 
-def test_what_root_runs_goes_on_as_the_owner_of_the_directory():
+def test_commands_run_as_root_continue_as_the_owner_of_the_directory():
     with tempfile.TemporaryDirectory(prefix="venuebox-") as name:
         data, program = Path(name, "box"), shutil.copy(PROGRAM, name)
         Path(name).chmod(0o755)
@@ -112,7 +112,7 @@ def test_what_root_runs_goes_on_as_the_owner_of_the_directory():
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """The program as the one file installs it."""
+    """The program as installed by the single file."""
     words = [PROGRAM, "service", "unpack", tmp_path_factory.mktemp("opt") / "venuebox"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     return Path(done.stdout.strip(), "venuebox")
@@ -133,10 +133,10 @@ def test_an_installed_program_copies_backups_in_a_child_process(installed, tmp_p
         assert "127.0.0.1" in done.stderr, "the child says why"
 
 
-def test_systemd_hears_that_it_is_ready_alive_and_leaving(
+def test_systemd_is_notified_when_the_program_is_ready_alive_and_stopping(
     systemd, installed, tmp_path, unused_tcp_port
 ):
-    """Start it like systemd. The program must stay one process, for which the watchdog is."""
+    """Start it like systemd. The watchdog requires that the program stays one process."""
     environ = {"NOTIFY_SOCKET": systemd.getsockname(), "WATCHDOG_USEC": "2000000",
                "VENUEBOX_SERVER_TLS_PORT": "0", "VENUEBOX_SERVER_MDNS": "false"}  # fmt: skip
     data, port = tmp_path / "box", str(unused_tcp_port)

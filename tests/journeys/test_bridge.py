@@ -14,7 +14,7 @@ SYNCED_SECONDS = 40.0
 READER = '[[readers]]\nkind = "tcp"\nport = 7070\n'
 
 
-async def test_a_bridge_out_of_reach_decides_by_itself_and_brings_everything(tmp_path):
+async def test_an_offline_bridge_decides_by_itself_and_uploads_every_scan_later(tmp_path):
     founded = await asyncio.to_thread(found_box, tmp_path, 4)
     box = BoxProcess(founded.data, log=tmp_path / "box.log")
     scanner = Scanner()
@@ -74,7 +74,7 @@ async def pair(founded, box, bridge, network):
 
 
 async def shown(scanner, code):
-    """Scan until there is a verdict: a scanner just opened drops earlier input."""
+    """Scan until there is a verdict, because a scanner that was just opened drops input."""
     while (letter := await scanner.show(code, 2.5)) is None:
         pass
     return letter
@@ -85,7 +85,7 @@ def forged(text):
     return text[:-3] + ("B" if text[-3] == "A" else "A") + text[-2:]
 
 
-async def test_a_bridge_that_cannot_begin_says_why_without_a_traceback(tmp_path):
+async def test_a_bridge_that_cannot_start_says_why_without_a_traceback(tmp_path):
     folder = tmp_path / "bridge"
     pairing = ("--box", "http://127.0.0.1:9", "--pair", "12345678")
     for settings, argv in (("", pairing), (READER, ()), (READER, pairing)):

@@ -1,8 +1,8 @@
-"""From a new box behind NAT to a guest's phone outside: wizard, relay, certificate, partner, cut.
+"""From a new box behind NAT to a guest's phone: setup, relay, certificate, partner, failures.
 
-The house has a box, the owner's laptop and a phone at the door. The internet has the relay, which
-is Debian's sshd and HAProxy, the ACME authority, the name server and a partner. The guest's phone
-is on mobile data and trusts the authority alone.
+The venue has a box, the owner's laptop and a phone at the door. The internet has the relay
+(Debian's sshd and HAProxy), the ACME authority, the name server and a partner. The guest's phone is
+on mobile data and trusts only the authority.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ GUEST = {"name": "Salma Bennani", "phone": "+212600000001", "notes": "by the fou
 HOOK_PORT = 8443
 PATIENCE = 300.0  # until a delivery is tried again
 TWO_MINUTES = 120
-SECONDS_A_CLICK, SECONDS_A_FIELD = 3, 6  # of a person who reads, looks and types
+SECONDS_A_CLICK, SECONDS_A_FIELD = 3, 6  # seconds for reading, looking and typing
 PHONE = {"viewport": {"width": 390, "height": 844}, "locale": "fr-FR"}
 _ALL, _BUFFER_SIZE = 3, 33  # ETH_P_ALL, SO_RCVBUFFORCE
 _PACKETS, _STATISTICS = 263, 6  # SOL_PACKET, PACKET_STATISTICS
@@ -59,7 +59,7 @@ class Answer:
 
 
 def call(at, trusted, name, method, path, body=None, token=None):
-    """Call the box at that address; over https if a certificate is `trusted`."""
+    """Call the box at this address, over https if a certificate is `trusted`."""
     connection = http.client.HTTPConnection(name, at[1])
     headers = {"Host": name, "Accept": "text/html", "Content-Type": "application/json"}
     headers |= {"Authorization": f"Bearer {token}"} if token else {}
@@ -72,7 +72,7 @@ def call(at, trusted, name, method, path, body=None, token=None):
 
 
 def until(is_so, what):
-    """Wait until it is so; return the seconds that it took, which are not judged."""
+    """Wait until a condition is true. Return the seconds, which are only printed."""
     began = time.monotonic()
     while not is_so():
         assert time.monotonic() < began + PATIENCE, what
@@ -81,7 +81,7 @@ def until(is_so, what):
 
 
 class Capture:
-    """All packets that pass through a network, those on its loopback too."""
+    """All packets that pass through a network, including those on its loopback."""
 
     def __init__(self, network):
         self.packets = bytearray()
@@ -113,12 +113,12 @@ class Capture:
                 self.packets += self._socket.recv(1 << 17)
 
     def find(self, words):
-        """The words that are in the packets."""
+        """Return the words that occur in the packets."""
         return {word for word in words if word.encode() in self.packets}
 
 
 class Person:
-    """A person at a page. Counts clicks and the fields that are filled."""
+    """A person who uses a page. Counts clicks and filled fields."""
 
     def __init__(self, page):
         self.page, self.clicks, self.fields = page, 0, 0
@@ -133,7 +133,7 @@ class Person:
 
     @property
     def seconds(self):
-        """How long that takes a person."""
+        """Return how long a person needs for the counted clicks and fields, in seconds."""
         return self.clicks * SECONDS_A_CLICK + self.fields * SECONDS_A_FIELD
 
     async def wait(self, selector):
@@ -155,7 +155,7 @@ def resolver(venue, tmp_path):
 
 @pytest.fixture
 def authority(venue, tmp_path):
-    """An ACME authority that asks at the usual ports. Its name server leads names to the relay."""
+    """An ACME authority on the usual ports, whose name server resolves names to the relay."""
     authority = Authority(tmp_path, venue.STRANGER, host=venue.STRANGER)
     authority.dns, authority.http, authority.tls = 53, 80, 443
     try:
@@ -177,7 +177,7 @@ def relay(venue, resolver, tmp_path):
 
 @pytest.fixture
 def partner(tmp_path):
-    """The certificate of the partner's server: its TLS context, and the authority (PEM)."""
+    """Return the TLS context of the partner's server, and its authority (PEM)."""
     now = SystemClock().now()
     authority = make_authority("Partner", Names((PARTNER,), ()), now)
     (tmp_path / "partner.pem").write_bytes(make_leaf(authority, Names((PARTNER,), ()), now).pem())
@@ -188,7 +188,7 @@ def partner(tmp_path):
 
 @pytest.fixture
 def box(venue, authority, resolver, partner, tmp_path):
-    """A box without an owner. It trusts the public authorities of this internet."""
+    """A box without an owner that trusts the public authorities of the test's internet."""
     roots = tmp_path / "roots.pem"
     roots.write_bytes(within(venue.stranger, authority.root).encode() + partner.root)
     settings = {
@@ -210,7 +210,7 @@ def box(venue, authority, resolver, partner, tmp_path):
 
 
 def browser_in(home, network, resolver, root=None):
-    """Write a program that runs Chromium in that network. `root` (PEM) is trusted in `home`."""
+    """Write a program that runs Chromium in this network. `root` (PEM) is trusted in `home`."""
     store = home / ".pki" / "nssdb"
     store.mkdir(parents=True)
     certutil = partial(subprocess.run, check=True, cwd=home)
@@ -229,7 +229,7 @@ def browser_in(home, network, resolver, root=None):
 
 @asynccontextmanager
 async def a_page(chromium, program, **options):
-    """A page of the browser that `program` starts."""
+    """Open a page of the browser that `program` starts."""
     environ = {**os.environ, "HOME": str(program.parent)}
     browser = await chromium.launch(str(program), env=environ)
     try:
@@ -241,7 +241,7 @@ async def a_page(chromium, program, **options):
 
 
 async def set_up(owner, link):
-    """The wizard: the owner's account, the venue, its tables and its hours."""
+    """Complete the setup: the owner's account, the venue, its tables and its hours."""
     owner.clicks += 3  # the link, and "Advanced" and "Proceed" in the browser's warning
     await owner.page.goto(link)
     await owner.fill("[name=name]", "Yasmine")
@@ -262,11 +262,11 @@ async def set_up(owner, link):
 
 
 async def join_the_relay(owner, relay, is_certified):
-    """The step "Address": send the key, paste the line, agree to the terms, test."""
+    """Complete the step "Address": send the key, paste the line, agree to the terms, test."""
     await owner.click("nav.setup a[href='/portal/box/address']")
     await owner.click("[data-copy='#relay-key']")
     key = await owner.page.text_content("#relay-key")
-    line = await asyncio.to_thread(relay.add, NAME, key)  # its operator does this
+    line = await asyncio.to_thread(relay.add, NAME, key)  # the relay's operator does this
     await owner.fill("[name=line]", line)
     await owner.click("main form[action$='/address/relay'] [name=agree]")
     await owner.click("main form[action$='/address/relay'] button")
@@ -286,7 +286,7 @@ async def create_a_key(owner):
 
 
 async def cancel(page, reservation_id):
-    """Cancel in the portal."""
+    """Cancel a reservation in the portal."""
     await page.goto(f"/portal/reservations/{reservation_id}")
     button = page.locator("form[action$='/cancel'] button")
     await page.locator("details.sure", has=button).locator("summary").click()
@@ -295,7 +295,7 @@ async def cancel(page, reservation_id):
 
 
 class Door:
-    """A phone at the door, which uses the box's address in the house."""
+    """A phone at the door, which uses the box's address on the LAN."""
 
     def __init__(self, venue, box):
         at_home = partial(within, venue.phone, call)
@@ -314,7 +314,7 @@ class Door:
 
 
 class Internet:
-    """What is outside: a partner beside the relay, and a phone on mobile data."""
+    """Clients on the internet: a partner and a phone on mobile data."""
 
     def __init__(self, venue, root):
         self.trusted = ssl.create_default_context(cadata=root)
@@ -349,26 +349,26 @@ class Internet:
         return made.json["secret"]
 
     def check_tries(self):
-        """The phone uses up the tries of its own address, and of no other."""
+        """Check that the phone uses up only the attempts of its own address."""
         tries = [self.from_phone("GET", "/v1/venue").status for _ in range(3)]
         assert tries == [401, 401, 429]
         assert self.from_partner("GET", "/v1/venue").status == 401
 
     def check_plain(self):
-        """Plain http ends at the relay."""
+        """Check that plain http ends at the relay."""
         plain = self.in_plain("GET", "/access/plain")
         assert (plain.status, plain.location) == (308, f"https://{NAME}/access/plain")
 
 
 def words_of(booking):
-    """What nobody but the box, the partner and the guest may know of a booking."""
+    """Return the words of a booking that only the box, the partner and the guest may know."""
     token = booking["guestAccessUrl"].removeprefix(f"https://{NAME}/access/")
     return {booking["serviceReservationId"], booking["accessCode"], token}
 
 
 @pytest.mark.slow(90)
 @pytest.mark.network
-async def test_a_new_box_is_reached_from_outside_within_two_minutes_of_clicks(
+async def test_a_new_box_can_be_reached_from_outside_after_two_minutes_of_setup(
     venue, authority, relay, box, resolver, partner, tmp_path
 ):
     root = within(venue.stranger, authority.root)

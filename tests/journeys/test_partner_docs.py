@@ -35,15 +35,19 @@ def partner(tmp_path_factory):
 
 @scenarios
 @pytest.mark.parametrize("language", BOOKING)
-def test_a_booking_program_does_what_the_guide_says(partner, language, scenario):
+def test_each_booking_program_behaves_as_the_guide_says(partner, language, scenario):
     scenario(partner, *BOOKING[language])
 
 
 @pytest.mark.parametrize("language", RECEIVER)
-def test_a_receiver_takes_what_is_genuine_once_and_refuses_the_rest(partner, language, tmp_path):
+def test_each_receiver_program_accepts_genuine_deliveries_once_and_refuses_others(
+    partner, language, tmp_path
+):
     check_receiver(partner, RECEIVER[language], tmp_path)
 
 
 @pytest.mark.parametrize("language", LISTEN)
-def test_deliveries_reach_a_handler_without_a_public_address(partner, language, tmp_path):
+def test_the_listen_program_passes_deliveries_to_a_handler_without_a_public_address(
+    partner, language, tmp_path
+):
     check_listening(partner, LISTEN[language], RECEIVER[language], tmp_path)

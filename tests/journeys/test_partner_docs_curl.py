@@ -22,11 +22,11 @@ def partner(tmp_path_factory):
 
 
 @scenarios
-def test_a_booking_program_does_what_the_guide_says(partner, scenario):
+def test_the_curl_booking_program_behaves_as_the_guide_says(partner, scenario):
     scenario(partner, *BOOK)
 
 
-def test_the_first_webhook_arrives_verified_without_a_server(partner):
+def test_the_first_webhook_can_be_received_and_verified_without_a_server(partner):
     done = partner.run(*WATCH)
 
     assert done.returncode == 0, done.stderr
@@ -37,14 +37,14 @@ def test_the_first_webhook_arrives_verified_without_a_server(partner):
     assert [item for item in listed["items"] if item["active"]] == []
 
 
-def test_the_program_shows_why_it_was_refused(partner):
+def test_the_program_prints_why_its_request_was_refused(partner):
     done = partner.run(*WATCH, more={"SERVICE_KEY": "svc_test_" + "0" * 48})
 
     assert done.returncode == 1
     assert '"UNAUTHORIZED"' in done.stderr
 
 
-def test_every_command_of_the_guide_is_answered_as_it_says(partner):
+def test_every_command_of_the_guide_gets_the_documented_answer(partner):
     text = (ROOT / "docs" / "partners" / "guide.md").read_text("utf-8")
     commands = re.findall(r'^curl "\$SERVICE_URL(?:.*\\\n)*.*$', text, re.MULTILINE)
     booking = re.search(r"```json\n(.*?)\n```", text, re.DOTALL)

@@ -1,4 +1,4 @@
-"""On a local network, the guide's programs trust the box only after the guide's commands."""
+"""On a local network, the guide's programs trust the box after the guide's commands."""
 
 import pytest
 
@@ -19,11 +19,11 @@ def box(tmp_path_factory):
 
 
 @pytest.mark.parametrize("language", BOOKING)
-def test_a_program_books_over_https_once_it_knows_the_authority(box, language):
+def test_a_program_that_trusts_the_boxs_authority_books_over_https(box, language):
     check_trust(box, *BOOKING[language])
 
 
-def test_before_that_nobody_talks_to_it(box):
+def test_programs_refuse_https_before_they_trust_the_authority(box):
     first_call = ("curl", "--silent", "--show-error", f"{box.secure}/v1/venue")
 
     refused = box.run(*first_call, trusting=False)

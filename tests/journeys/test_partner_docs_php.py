@@ -18,14 +18,14 @@ def partner(tmp_path_factory):
 
 
 @scenarios
-def test_a_booking_program_does_what_the_guide_says(partner, scenario):
+def test_the_php_booking_program_behaves_as_the_guide_says(partner, scenario):
     scenario(partner, *BOOK)
 
 
-def test_a_receiver_takes_what_is_genuine_once_and_refuses_the_rest(partner, tmp_path):
+def test_the_php_receiver_accepts_genuine_deliveries_once_and_refuses_others(partner, tmp_path):
     check_receiver(partner, RECEIVE, tmp_path)
 
 
-def test_in_the_house_a_program_books_over_https_once_it_knows_the_authority(tmp_path):
+def test_the_php_program_books_over_https_on_the_lan_once_it_trusts_the_authority(tmp_path):
     with a_house_box(tmp_path) as box:
         check_trust(box, *BOOK)

@@ -1,4 +1,4 @@
-"""The relay's sshd and HAProxy: what a box with a key, and callers, can and cannot do there."""
+"""What boxes with a key, and callers, can do at the relay's sshd and HAProxy."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from tests.namespaces import Venue, may_build_a_venue, within
 from web.relay.line import open_line
 
 __test__ = may_build_a_venue()
-SECONDS = 30.0
+SECONDS = 120.0  # 64 lines take so long on a busy machine
 LINES_MAX, CALLERS_MAX = 64, 100  # from one address, in packaging/relay/haproxy.cfg
 
 
@@ -35,7 +35,7 @@ def relay(venue, tmp_path_factory):
 
 
 class Machine:
-    """A box without anything behind its line: it answers callers with its mark."""
+    """A machine with a minimal box, which answers callers with its mark."""
 
     def __init__(self, folder, name, relay):
         folder.mkdir()
@@ -52,7 +52,7 @@ class Machine:
             line.abort()
 
     async def sign_in(self, **options):
-        """Sign in as any SSH client that has the key."""
+        """Sign in with the key like any SSH client."""
         return await asyncssh.connect(
             self.relay.host, self.relay.port, username=self.relay.user, config=None,
             known_hosts=None, client_keys=[str(key_file(self.root))], agent_path=None,
@@ -83,7 +83,7 @@ def hello_for(name):
 
 @asynccontextmanager
 async def calling(relay, name, hello=None):
-    """Call as a browser does, and hang up at the end; yield the first bytes of the answer."""
+    """Connect like a browser. Yield the first bytes of the answer, and disconnect at the end."""
     reader, writer = await asyncio.open_connection(relay.address, 443)
     answer = b""
     try:
@@ -105,11 +105,11 @@ async def call(relay, name, hello=None):
 
 @pytest.fixture
 def pair(relay, tmp_path):
-    """Two boxes that the relay knows."""
+    """Two boxes that are registered at the relay."""
     return [Machine(tmp_path / name, name, relay) for name in ("a.example", "a-b.example")]
 
 
-def test_each_box_gets_the_callers_of_its_name_and_their_addresses(venue, relay, pair):
+def test_each_box_gets_the_callers_of_its_name_with_their_addresses(venue, relay, pair):
     async def run():
         async with pair[0].line(), pair[1].line():
             for machine in pair:
@@ -122,7 +122,7 @@ def test_each_box_gets_the_callers_of_its_name_and_their_addresses(venue, relay,
     within(venue.guest, asyncio.run, run())
 
 
-def test_a_box_can_do_nothing_with_its_key_but_listen_at_its_port(venue, relay, pair):
+def test_with_its_key_a_box_can_only_listen_on_its_own_port(venue, relay, pair):
     [honest, hostile] = pair
     own, other = hostile.relay.listen_port, honest.relay.listen_port
 
@@ -152,7 +152,7 @@ def test_a_box_can_do_nothing_with_its_key_but_listen_at_its_port(venue, relay, 
             await tries(ssh)
             assert await ssh.create_server(lambda *_: None, "127.0.0.1", own)
             ssh.abort()
-            # Whichever end is first to see that nothing is left to agree on.
+            # Either end may be the first to report that no algorithm matches.
             with pytest.raises((asyncssh.KeyExchangeFailed, asyncssh.ConnectionLost)):
                 await hostile.sign_in(compression_algs=["zlib@openssh.com"])
             assert await call(relay, honest.name) == b"a.example|"
@@ -160,7 +160,7 @@ def test_a_box_can_do_nothing_with_its_key_but_listen_at_its_port(venue, relay, 
     within(venue.box, asyncio.run, run())
 
 
-def test_a_box_with_many_lines_keeps_no_other_box_away(venue, relay, pair):
+def test_a_box_with_many_connections_does_not_block_other_boxes(venue, relay, pair):
     [honest, hostile] = pair
 
     async def hoard():
@@ -189,7 +189,7 @@ def test_a_box_with_many_lines_keeps_no_other_box_away(venue, relay, pair):
     within(venue.box, asyncio.run, run())
 
 
-def test_one_caller_cannot_use_up_a_box(venue, relay, pair):
+def test_one_caller_cannot_use_up_the_connections_of_a_box(venue, relay, pair):
     machine = pair[0]
 
     async def run():
@@ -204,7 +204,7 @@ def test_one_caller_cannot_use_up_a_box(venue, relay, pair):
     within(venue.guest, asyncio.run, run())
 
 
-def test_a_box_that_is_replaced_or_removed_is_cut_off(venue, relay, pair, tmp_path):
+def test_a_replaced_or_removed_box_is_disconnected(venue, relay, pair, tmp_path):
     [first, bystander] = pair
 
     async def run():
@@ -238,7 +238,7 @@ def test_a_box_that_is_replaced_or_removed_is_cut_off(venue, relay, pair, tmp_pa
         ("d.example", "KEY"),  # the key of another box
     ],
 )  # fmt: skip
-def test_a_name_or_key_that_cannot_be_used_changes_nothing(relay, pair, name, key):
+def test_an_invalid_name_or_key_changes_nothing_on_the_relay(relay, pair, name, key):
     files = ("cat", "/etc/venuebox-relay/names.map", "/etc/venuebox-relay/authorized_keys")
     before = relay.run(*files)
 

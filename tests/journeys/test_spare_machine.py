@@ -1,4 +1,4 @@
-"""A backup restored on a spare machine beside the box that it came from."""
+"""A backup restored on a second machine while the original box is running."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ def venue():
 
 
 def wait_until_announced(venue, founded):
-    """Wait until the box has announced itself in the venue, which it does after it is ready."""
+    """Wait until the box has announced itself on the network, some time after it is ready."""
     venue_id = describe_venue(founded.data / "live.db")[2]
 
     async def look():
@@ -36,7 +36,7 @@ def wait_until_announced(venue, founded):
     within(venue.phone, asyncio.run, look())
 
 
-def test_of_two_boxes_of_a_venue_the_second_one_does_not_serve(venue, tmp_path):
+def test_a_second_box_of_the_same_venue_does_not_serve(venue, tmp_path):
     founded = found_box(tmp_path)
     venuebox("backup", data=founded.data)
     [backup] = (founded.data / "backups").iterdir()

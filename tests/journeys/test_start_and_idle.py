@@ -19,8 +19,8 @@ SETTLE_SECONDS = 90.0 if FULL else 5.0
 WATCH_SECONDS = 600.0 if FULL else 6.5  # long enough to detect a timer of 10 s
 
 
-def test_it_answers_within_seconds_of_its_start(tmp_path):
-    """Processor seconds, so that a busy machine changes nothing; `make bench` measures the wait."""
+def test_a_box_answers_within_seconds_of_its_start(tmp_path):
+    """Measures processor time, which other load does not change. `make bench` measures waiting."""
     founded = found_box(tmp_path)
 
     with BoxProcess(founded.data, log=tmp_path / "box.log") as box:
@@ -69,7 +69,7 @@ def a_booking(table, evening):
     }
 
 
-async def test_an_idle_box_uses_no_processor_and_runs_no_timer(furnished):
+async def test_an_idle_box_uses_no_processor_time_and_runs_no_timer(furnished):
     watcher = apsw.Connection(str(furnished.data / "live.db"), flags=apsw.SQLITE_OPEN_READONLY)
     before, commits = await at_rest(furnished.pid), watcher.pragma("data_version")
 

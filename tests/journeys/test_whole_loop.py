@@ -108,7 +108,7 @@ async def journey(request, tmp_path):
         yield found
 
 
-async def test_a_booking_becomes_an_arrival_of_which_the_partner_hears(journey):
+async def test_a_booking_leads_to_an_arrival_and_the_partner_is_notified(journey):
     partner, receiver = journey.partner, journey.receiver
     await journey.register()
     wish = await journey.a_booking()
@@ -189,9 +189,7 @@ def check_the_log(journey):
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
-async def test_after_a_restart_the_answer_is_the_same_and_what_was_not_delivered_comes(
-    tmp_path, end
-):
+async def test_a_restart_changes_no_answer_and_pending_deliveries_still_arrive(tmp_path, end):
     async with begun(tmp_path, "live") as journey:
         await journey.register()
         wish = await journey.a_booking(notifyCustomer=False)

@@ -84,7 +84,9 @@ async def test_an_old_box_answers_partners_and_doors_as_before(running, known):
     assert running.live.database.peek(sum_payments, known["paid"]) == 150
 
 
-async def test_an_old_booking_is_replayed_and_an_old_hold_becomes_a_booking(running, known):
+async def test_a_booking_of_an_old_box_is_replayed_and_its_hold_can_become_a_booking(
+    running, known
+):
     async def book(wish):
         return await running.call("POST", "/v1/reservations", json=wish, key=known["key"])
 
@@ -98,7 +100,7 @@ async def test_an_old_booking_is_replayed_and_an_old_hold_becomes_a_booking(runn
     assert (await book(wish))[0] == 201
 
 
-async def test_an_old_terminal_judges_old_passes_and_an_old_scan_again(running, known):
+async def test_an_old_terminal_gets_the_same_verdicts_on_old_passes_and_scans(running, known):
     async def scan(body):
         path = "/terminal/v1/scans"
         return (await running.call("POST", path, key=known["terminal"], json=body))[1]
@@ -108,7 +110,7 @@ async def test_an_old_terminal_judges_old_passes_and_an_old_scan_again(running, 
         assert (await scan({"scanId": f"now-{result}", "code": code}))["result"] == result
 
 
-async def test_an_old_password_an_old_guest_link_and_an_old_webhook_secret_are_good(running, known):
+async def test_old_passwords_guest_links_and_webhook_secrets_still_work(running, known):
     form = {"name": "Yasmine", "password": PASSWORD}
     async with running.client.post(
         "/portal/sign-in", data=form, headers=FROM_OURS, allow_redirects=False
@@ -122,7 +124,7 @@ async def test_an_old_password_an_old_guest_link_and_an_old_webhook_secret_are_g
     assert running.live.keyring.unwrap(wrapped).decode() == known["kind_secret"]
 
 
-async def test_an_old_backup_makes_the_same_box(known, tmp_path):
+async def test_an_old_backup_restores_the_same_box(known, tmp_path):
     blank, zones = DataDirectory(tmp_path / "blank"), newest_zone_database()
     backup = tmp_path / "riad-atlas.tar.age"
     plain = (tmp_path / "backup.tar").read_bytes()

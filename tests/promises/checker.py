@@ -76,7 +76,7 @@ class Rows:
 
     reservations: dict  # id -> row
     holds: list  # (reservation id, table id, date)
-    events: list  # each with its deliveries
+    events: list  # each event with its deliveries
     integrity: list
     orphans: list
 
@@ -135,7 +135,7 @@ def of_the_file(rows):
 
 
 def of_bookings(history, rows):
-    """I1, I3: exactly the granted bookings are stored, each once and as answered."""
+    """I1, I3: exactly the granted bookings are stored, once each and as answered."""
     keys = Counter(row["idempotency_key"] for row in rows.reservations.values())
     for key, times in keys.items():
         if times > 1:
@@ -167,7 +167,7 @@ def tables_of(row):
 
 
 def place_of(request):
-    """Return what a booking or a change asks for, in the form of `place_in`."""
+    """Return the place that a booking or a change requests, in the form of `place_in`."""
     tables = [request["tableId"], *request.get("additionalTableIds", ())]
     return tables, request["date"], request.get("slot"), request["guests"]
 
@@ -177,7 +177,7 @@ def place_in(row):
 
 
 def of_changes(history, rows):
-    """I1: a reservation is where its booking or a change put it, the last acknowledged one."""
+    """I1: a reservation is where its booking or its last acknowledged change put it."""
     by_id = {}
     for call in history.changes.values():
         by_id.setdefault(call.request["reservationId"], []).append(call)

@@ -1,4 +1,4 @@
-"""Skip tests that need privileges which this user lacks."""
+"""Skip tests that need privileges which this user does not have."""
 
 import shutil
 import subprocess

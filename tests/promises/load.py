@@ -137,7 +137,7 @@ class Load:
         return await send(call, partner, "PATCH", path, body)
 
     async def _hold(self, partner, draw):
-        """Hold two tables for a second, which nobody turns into a reservation."""
+        """Hold two tables for a second without booking them."""
         tables, slot = draw.sample(self._tables, 2), draw.choice(("19:30", "22:00"))
         body = {"tableIds": tables, "date": str(self._evening), "slot": slot,
                 "guests": 2 * PARTY, "seconds": 1}  # fmt: skip
@@ -162,7 +162,7 @@ async def send(call, caller, method, path, body=None):
 
 
 def again(calls, draw, most):
-    """Return the unanswered calls and a sample of the others."""
+    """Return the unanswered calls and a sample of the answered ones."""
     lost = [name for name, call in calls.items() if not call.answers]
     rest = [name for name, call in calls.items() if call.answers]
     return lost + draw.sample(rest, min(most, len(rest)))

@@ -1,8 +1,8 @@
-"""A box without HTTP that changes rows and fills its mirror, as a process that may be killed.
+"""A box without HTTP that changes rows and fills its mirror, as a process that can be killed.
 
-`python -m tests.promises.mirrored_box FOLDER URL SEED CHANGES RATE`: changes rows of the mirrored
-tables until CHANGES were made in all its lives, at most RATE in a second (0: as fast as it can).
-Then carries what waits, writes the lag of its changes to `lags`, and ends with status 0.
+`python -m tests.promises.mirrored_box FOLDER URL SEED CHANGES RATE` changes rows of the mirrored
+tables until CHANGES were made, over several runs, at most RATE per second (0: no limit). Then it
+copies the waiting changes, writes their lag to `lags`, and exits with status 0.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ STATUSES = ("confirmed", "completed", "cancelled", "pending")
 
 
 def create(path, seed):
-    """Make the box's files, with an id of its own."""
+    """Create the box's files, with a new id."""
     draw = random.Random(seed)
 
     async def make():
@@ -47,7 +47,7 @@ def begin(tx, digits):
 
 
 def change(tx, draw, times):
-    """Change `times` rows; one in fifty is deleted. The test's own row counts them."""
+    """Change `times` rows and delete one in fifty. The test's own row counts the changes."""
     highest = tx.value("SELECT coalesce(max(seq), 0) FROM reservation")
     for _ in range(times):
         kind = draw.random()
@@ -131,7 +131,7 @@ async def live(folder, url, seed, wanted, rate, in_a_commit=IN_A_COMMIT):
 
 
 async def keep_carrying(job):
-    """What the scheduler does, without its pauses."""
+    """Fill the mirror like the scheduler does, but without pauses."""
     while True:
         await job.run()
         await asyncio.sleep(0.2)

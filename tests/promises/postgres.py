@@ -1,4 +1,4 @@
-"""Debian's PostgreSQL on a Unix socket: start it, ask it, kill it and start it again."""
+"""Debian's PostgreSQL on a Unix socket, which a test can start, query, kill and restart."""
 
 import atexit
 import os
@@ -15,7 +15,7 @@ PATIENCE = 60.0
 
 
 class Postgres:
-    """A cluster in a folder of its own. PostgreSQL refuses to be root: then it is Debian's user."""
+    """A cluster in its own folder. It runs as Debian's user, because PostgreSQL refuses root."""
 
     def __init__(self, **settings):
         """`settings` are parameters of the server, such as `fsync="off"`."""
@@ -38,7 +38,7 @@ class Postgres:
         return self.folder / "cluster"
 
     def url(self, database="venues", **more):
-        """The setting `mirror.url`."""
+        """The setting `mirror.url` for this server."""
         query = "&".join(f"{name}={value}" for name, value in more.items())
         return f"postgresql://{self._user}@/{database}?host={self.folder}{'&' * bool(more)}{query}"
 
@@ -61,29 +61,29 @@ class Postgres:
         return self
 
     def create(self, database="venues"):
-        """Create a database, as the one step that an owner takes there."""
+        """Create a database, as an owner does."""
         self.ask(f"CREATE DATABASE {database}", "postgres")
         return self.url(database)
 
     def ask(self, sql, database="venues"):
-        """Return the answer's lines, with | between columns."""
+        """Run a query and return its lines, with | between columns."""
         done = self._ask(database, sql)
         assert done.returncode == 0, done.stderr
         return done.stdout.split("\n")[:-1]
 
     def kill(self):
-        """Kill all its processes at once, as a power cut does."""
-        killed = self.hang()  # so that it starts no further process meanwhile
+        """Kill all its processes, as in a power cut."""
+        killed = self.hang()  # so that it starts no other process meanwhile
         for pid in (self._main_process(), *killed):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
-        while any(is_running(pid) for pid in killed):  # they still have its memory
+        while any(is_running(pid) for pid in killed):  # these processes still use its memory
             time.sleep(0.01)
         (self.cluster / "postmaster.pid").unlink(missing_ok=True)
 
     def processor(self):
-        """Return the seconds that its processes have used, those that ended too."""
+        """Return the processor seconds of all its processes, including ended ones."""
         main, spent = self._main_process(), 0
         children = Path(f"/proc/{main}/task/{main}/children").read_text("ascii").split()
         for pid in (main, *children):
@@ -99,11 +99,11 @@ class Postgres:
             self.process.wait(PATIENCE)
 
     def hang(self):
-        """Stop all its processes, so that it neither answers nor hangs up; return their ids."""
+        """Pause all its processes, so that it does not answer. Return their ids."""
         return self._signal_all(signal.SIGSTOP)
 
     def wake(self):
-        """Let it go on."""
+        """Continue the paused processes."""
         self._signal_all(signal.SIGCONT)
 
     def _signal_all(self, number):
@@ -133,7 +133,7 @@ class Postgres:
 
 
 def is_running(pid):
-    """Whether the process has not ended, though nobody may have asked for its status."""
+    """Whether the process has not ended, even if nobody has read its exit status."""
     try:
         return Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[0] != "Z"
     except OSError:

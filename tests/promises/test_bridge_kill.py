@@ -27,7 +27,7 @@ PACE_SECONDS = 0.03  # times the number of parties: over 3 s, in which a repeate
 
 
 class Door:
-    """Guests who come one by one, each showing the pass until there is a verdict."""
+    """Guests who arrive one by one and show the pass until there is a verdict."""
 
     def __init__(self, scanner, bridge, guests):
         self.letters = {reservation_id: "" for reservation_id, *_ in guests}
@@ -51,7 +51,7 @@ class Door:
                         break
 
 
-async def test_no_scan_is_lost_and_no_party_is_let_in_twice_whoever_is_killed(tmp_path):
+async def test_killing_bridge_or_box_loses_no_scan_and_admits_no_party_twice(tmp_path):
     seed = int(os.environ.get("KILL_SEED", random.randrange(10**6)))
     print(f"\nKILL_SEED={seed}")
     draw = random.Random(seed)

@@ -1,4 +1,4 @@
-"""The checker detects every forgery of the history or the database."""
+"""The checker detects every change of the history or the database."""
 
 import asyncio
 import copy
@@ -54,7 +54,7 @@ async def live(folder):
 
 @pytest.fixture
 def found(life, tmp_path):
-    """A copy of the run, to be forged."""
+    """A copy of the run, to be changed."""
     file = shutil.copy(life.database, tmp_path / "live.db")
     return Found(copy.deepcopy(life.history), list(life.received), file)
 
@@ -66,7 +66,7 @@ def first(calls, condition=lambda _: True):
     )
 
 
-def test_an_unharmed_life_gives_no_cause_for_complaint(found):
+def test_the_checker_finds_nothing_wrong_after_a_run_without_faults(found):
     assert found.complaints() == []
 
 
@@ -201,7 +201,7 @@ def an_orphan(found):
         a_forged_signature, an_orphan,
     ],
 )  # fmt: skip
-def test_a_forgery_is_seen(found, forge):
+def test_the_checker_detects_each_forgery(found, forge):
     complaint = forge(found)
 
     assert any(complaint in said for said in found.complaints())

@@ -24,7 +24,7 @@ ZONES = newest_zone_database()
 
 
 def overwrite(path, page):
-    """Overwrite a page (from 1) with what a failing disk may return."""
+    """Overwrite a page (counted from 1) as a failing disk may."""
     with path.open("r+b") as file:
         file.seek((page - 1) * PAGE_BYTES)
         file.write(random.Random(page).randbytes(PAGE_BYTES))
@@ -46,7 +46,7 @@ def roots(path):
 
 
 @pytest.mark.parametrize("name", ["live", "test"])
-async def test_a_box_with_a_damaged_database_ends(furnished, tmp_path, name):
+async def test_a_box_with_a_damaged_database_exits(furnished, tmp_path, name):
     folder = shutil.copytree(furnished.root, tmp_path / "box")
     overwrite(folder / f"{name}.db", 2)
     before = threading.active_count()
@@ -58,9 +58,7 @@ async def test_a_box_with_a_damaged_database_ends(furnished, tmp_path, name):
     assert threading.active_count() == before  # a thread would keep the process running
 
 
-def test_a_damaged_root_of_any_table_or_index_is_found_at_the_start_and_in_the_night(
-    furnished, tmp_path
-):
+def test_a_damaged_root_page_is_found_at_the_start_and_by_the_nightly_check(furnished, tmp_path):
     source, path = furnished.root / "live.db", tmp_path / "live.db"
     for page in roots(source):
         shutil.copy(source, path)
@@ -73,7 +71,7 @@ def test_a_damaged_root_of_any_table_or_index_is_found_at_the_start_and_in_the_n
         assert path.read_bytes() == before
 
 
-def test_a_byte_of_a_backup_is_found_and_the_good_one_stays(tmp_path):
+def test_a_changed_byte_in_a_new_backup_is_detected_and_the_previous_backup_stays(tmp_path):
     box = a_box_with_guests(tmp_path, guests=10)
     draw, maker = random.Random(7), a_maker(box)
     path, _ = maker.make()

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.process]
 SECONDS = 10.0 if FULL else 1.5
 SCAN_SECONDS = 0.5 if FULL else 5.0  # p99
 PLAIN, SECURED = "plain", "secured"
-FLOODS = {  # where to, and the minimum of connections for a meaningful test
+FLOODS = {  # the address, and the minimum number of connections for a meaningful test
     "connections_that_say_nothing": (SECURED, 500),
     "requests_that_never_end": (PLAIN, 500),
     "headers_of_ten_megabytes": (PLAIN, 20),
@@ -36,9 +36,9 @@ FLOODS = {  # where to, and the minimum of connections for a meaningful test
 }
 HOST = "127.0.0.1"
 HALF_A_REQUEST = b"POST /terminal/v1/scans HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
-HANDSHAKE = b"\x16"  # and not an alert
+HANDSHAKE = b"\x16"  # not a TLS alert
 LOST = (OSError, asyncio.IncompleteReadError)
-AT_MOST = 60.0  # seconds
+AT_MOST = 60.0  # in seconds
 
 
 class Flood:
@@ -65,7 +65,7 @@ class Flood:
         await self._many(8, self._send_a_header)
 
     async def thousand_handshakes_a_second(self):
-        """Each costs the box a signature and the sender nothing: all send the same ClientHello."""
+        """Each handshake costs the box a signature and the sender nothing."""
         greeting, begun, numbers = hello(), time.monotonic(), itertools.count()
 
         async def shake_hands(reader, writer):
@@ -142,7 +142,7 @@ def served(tmp_path):
 
 
 @pytest.mark.parametrize("kind", FLOODS)
-async def test_the_door_is_answered_while_there_are(served, kind):
+async def test_scans_are_answered_during_a_flood_of_connections(served, kind):
     founded, box, ports = served
     place, least = FLOODS[kind]
     numbers = (ports[place], SECONDS, 0 if FULL else least)

@@ -1,4 +1,4 @@
-"""Volumes that are full, read-only or gone. Each lives in a mount namespace of one process."""
+"""Full, read-only and missing volumes, each in the mount namespace of one process."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ def mounted(script, folder, *content):
     return (*own_mounts(), "sh", "-c", script, str(folder), *map(str, content))
 
 
-SERVE = ("serve", "--host", "127.0.0.1", "--port", "0")  # at no port that is somebody else's
+SERVE = ("serve", "--host", "127.0.0.1", "--port", "0")  # on a free port
 
 
 def run(data, *argv, wrapper=()):
@@ -80,7 +80,7 @@ def small(tmp_path):
 
 
 async def bodies_of(partner, door):
-    """Return `body(number)`, which makes a booking of that table for tonight."""
+    """Return `body(number)`, which creates a booking of this table for tonight."""
     tables = (await partner.must(200, "GET", "/v1/venue"))["tables"]
     evening = (await door.must(200, "GET", "/terminal/v1/me"))["evening"]
     return lambda number: {
@@ -103,7 +103,9 @@ async def recovers(partner, body):
 
 
 @pytest.mark.parametrize("megabytes", [64, 6])
-async def test_with_a_full_disk_guests_are_checked_in_and_bookings_wait(tmp_path, small, megabytes):
+async def test_on_a_full_disk_guests_are_checked_in_and_bookings_are_refused(
+    tmp_path, small, megabytes
+):
     founded = found_box(tmp_path, TABLES)
     script = COPIED.format(size=megabytes) + 'exec "$@"'
     wrapper = mounted(script, small, founded.data)
@@ -130,9 +132,7 @@ async def test_with_a_full_disk_guests_are_checked_in_and_bookings_wait(tmp_path
         assert await asyncio.to_thread(box.stop) < STOP_SECONDS
 
 
-async def test_a_box_that_starts_on_a_full_disk_opens_with_its_reserve_for_the_door(
-    tmp_path, small
-):
+async def test_a_box_started_on_a_full_disk_uses_its_reserve_for_check_ins(tmp_path, small):
     founded = found_box(tmp_path)
     with BoxProcess(founded.data, log=tmp_path / "before.log") as box:
         async with calling(box, founded, "live") as (partner, door):
@@ -163,7 +163,7 @@ async def test_a_box_that_starts_on_a_full_disk_opens_with_its_reserve_for_the_d
     ],
     ids=" ".join,
 )
-def test_on_a_full_disk_each_command_asks_for_room_and_calls_nothing_damaged(tmp_path, small, argv):
+def test_on_a_full_disk_each_command_asks_for_space_and_reports_no_damage(tmp_path, small, argv):
     wrapper = mounted(FILLED, small, found_box(tmp_path).data)
 
     done = run(small, *(word.format(small=small) for word in argv), wrapper=wrapper)
@@ -179,7 +179,7 @@ def files_of(folder):
     return {path: path.read_bytes() for path in folder.rglob("*.db*") if path.is_file()}
 
 
-def test_on_a_read_only_volume_box_and_commands_change_nothing(tmp_path):
+def test_on_a_read_only_volume_the_box_and_its_commands_change_nothing(tmp_path):
     data = found_box(tmp_path).data
     listing = ("key", "list", "--environment", "live")
     create = ("key", "create", "--environment", "live", "--name", "P")
@@ -224,7 +224,7 @@ def backups_check(data):
     return next(check["status"] for check in checks if check["name"] == "backups")
 
 
-def test_the_mount_point_of_an_unplugged_volume_is_not_taken_for_it(backed_up, usb):
+def test_no_backup_is_written_to_the_mount_point_of_an_unplugged_volume(backed_up, usb):
     proven = read_record(backed_up)
     assert proven.volume == str(usb)
 

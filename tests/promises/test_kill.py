@@ -23,10 +23,11 @@ from tests.soak.scale import FULL, Progress, tell
 
 ROUNDS = int(os.environ.get("KILL_ROUNDS", "1000" if FULL else "25"))
 SECONDS_IN_ALL = 1100.0 if FULL else 20.0
+ENOUGH = ROUNDS // 2 if FULL else 5  # kills, however slow the machine is
 OF_ONE_BOX = 100  # kills
 BETWEEN_CHECKS = 10
 REAL_START_EVERY = 10
-SERVING_AGAIN_SECONDS = 5.0
+SERVING_AGAIN_SECONDS = 5.0 if FULL else 30.0
 TRIED = 6  # minimum of each kind of call
 
 
@@ -46,7 +47,7 @@ async def be_killed(folder, seed, rounds, until, starts):
     """Kill a box repeatedly; return the broken promises and the number of calls."""
     draw, kills, found = random.Random(seed), 0, []
     async with faulty_world(folder, seed, make_box=MortalBox) as world:
-        while not found and kills < rounds and time.monotonic() < until:
+        while not found and kills < rounds and (kills < ENOUGH or time.monotonic() < until):
             seconds, granted = draw.uniform(0.02, 0.25), min(kills, TRIED + 1)
             await world.load_until(seconds, world.box.kill, at_least=granted)
             kills += 1
@@ -65,12 +66,12 @@ async def be_killed(folder, seed, rounds, until, starts):
 
 @pytest.mark.slow(30)
 @pytest.mark.process
-async def test_what_was_acknowledged_survives_being_killed_at_any_instant(tmp_path):
+async def test_acknowledged_changes_survive_a_kill_at_any_moment(tmp_path):
     seed = int(os.environ.get("KILL_SEED", random.randrange(10**6)))
     until, done, sums, found, starts = time.monotonic() + SECONDS_IN_ALL, 0, Counter(), [], []
     progress = Progress(f"kill -9, seed {seed}")
 
-    while not found and done < ROUNDS and time.monotonic() < until:
+    while not found and done < ROUNDS and (done < ENOUGH or time.monotonic() < until):
         folder = tmp_path / str(done)
         folder.mkdir()
         rounds = min(OF_ONE_BOX, ROUNDS - done)
@@ -82,18 +83,18 @@ async def test_what_was_acknowledged_survives_being_killed_at_any_instant(tmp_pa
     tell("kill -9 under load", done, goal=ROUNDS, seed=seed, found=found)
     assert found == [], f"KILL_SEED={seed} repeats the draws"
     assert sorted(starts)[len(starts) // 2] <= SERVING_AGAIN_SECONDS
-    assert done >= (ROUNDS // 2 if FULL else 3)
+    assert done >= ENOUGH
     assert min(sums.values()) >= (20 if FULL else TRIED // 2)
 
 
 @pytest.mark.slow
 @pytest.mark.process
-async def test_a_disk_that_fails_under_load_ends_the_box_and_loses_nothing(tmp_path):
+async def test_a_disk_that_fails_under_load_stops_the_box_and_loses_nothing(tmp_path):
     """A file size limit makes writes fail like a broken disk, not like a full one."""
     async with faulty_world(tmp_path, 11) as world:
 
         def fail():
-            limit = 1 << 15  # not the size of the log, which may have just been begun anew
+            limit = 1 << 15  # not the size of the WAL, which may just have been truncated
             resource.prlimit(world.box.pid, resource.RLIMIT_FSIZE, (limit, limit))
             return world.box.wait()
 
@@ -108,7 +109,7 @@ async def test_a_disk_that_fails_under_load_ends_the_box_and_loses_nothing(tmp_p
 
 @pytest.mark.slow
 @pytest.mark.process
-async def test_a_stop_under_load_is_quick_and_loses_nothing_even_when_asked_twice(tmp_path):
+async def test_stopping_under_load_is_fast_and_loses_nothing_even_with_two_signals(tmp_path):
     async with faulty_world(tmp_path, random.randrange(10**6)) as world:
         world.receiver.open.clear()  # deliveries stay in flight
 

@@ -90,7 +90,7 @@ async def a_box_that_writes(folder, draw):
             await asyncio.to_thread(mail.box.kill)
 
 
-async def test_each_kill_repeats_at_most_the_letter_in_flight_and_none_is_lost(tmp_path):
+async def test_each_kill_repeats_at_most_the_email_being_sent_and_loses_none(tmp_path):
     draw = random.Random(SEED)
     async with a_box_that_writes(tmp_path, draw) as (box, partner, door, mail):
         tables = (await partner.must(200, "GET", "/v1/venue"))["tables"]

@@ -1,4 +1,4 @@
-"""The mirror of a box in Debian's PostgreSQL: what it holds, and what disturbs it."""
+"""The mirror of a box in Debian's PostgreSQL: its content, and faults of the server."""
 
 import asyncio
 import json
@@ -52,7 +52,7 @@ def postgres():
 
 @pytest.fixture
 def url(postgres):
-    """A database of its own for each test."""
+    """A new database for each test."""
     postgres.ask("DROP DATABASE IF EXISTS venues WITH (FORCE)", "postgres")
     return postgres.create()
 
@@ -84,12 +84,12 @@ class Mirrored:
         return (await self.box.live.database.write(book, booking)).id
 
     async def fill(self) -> str:
-        """Carry what waits; return the trouble, if any."""
+        """Copy the waiting changes. Return the trouble, if any."""
         await self.carrier.run()
         return self.box.live.database.peek(changes.find_state).trouble
 
     async def different(self) -> list[str]:
-        """The tables that differ from the mirror."""
+        """Return the tables that differ from the mirror."""
         settings, found = self.settings, partial(snapshot, self.folder)
         tables, waiting = await asyncio.to_thread(compare, found, settings)
         assert waiting == 0
@@ -99,7 +99,7 @@ class Mirrored:
         return self.postgres.ask(sql)
 
     def checked(self):
-        """What `doctor` says: the status, and finding and remedy in English."""
+        """Return the status of `doctor`, with finding and remedy in English."""
         settings = with_settings(mirror={"url": self.settings.url})
         clock, zones = self.box.clock, newest_zone_database()
         found = check_mirror(CheckContext(DataDirectory(self.folder), settings, clock, zones))
@@ -125,7 +125,7 @@ async def mirror(tmp_path, postgres, url):
         yield found
 
 
-async def test_a_first_run_copies_everything_and_later_ones_what_changed(mirror):
+async def test_the_first_run_copies_every_row_and_later_runs_only_changes(mirror):
     first = await mirror.book()
 
     assert await mirror.fill() == ""
@@ -145,7 +145,7 @@ async def test_a_first_run_copies_everything_and_later_ones_what_changed(mirror)
     assert await mirror.different() == []
 
 
-async def test_instants_dates_and_truths_are_what_they_are_in_the_box(mirror):
+async def test_times_dates_and_booleans_have_the_same_values_as_in_the_box(mirror):
     await mirror.book()
     await mirror.write("UPDATE reservation SET vip = 1, checked_in_at = 1763751600123")
 
@@ -156,7 +156,7 @@ async def test_instants_dates_and_truths_are_what_they_are_in_the_box(mirror):
     assert mirror.ask(sql) == ["2026-11-21|t|1763751600.123000|19:30|"]
 
 
-async def test_what_the_box_deletes_is_deleted_in_the_next_batch(mirror):
+async def test_rows_deleted_in_the_box_are_deleted_in_the_next_batch(mirror):
     await mirror.fill()
 
     await mirror.write("DELETE FROM slot WHERE name = 'Brunch'")
@@ -176,7 +176,7 @@ async def test_the_test_environment_is_not_mirrored(mirror):
     assert mirror.ask("SELECT count(*) FROM venuebox.reservation") == ["0"]
 
 
-async def test_no_contact_leaves_the_box_unless_contacts_are_mirrored(tmp_path, postgres, url):
+async def test_contact_data_is_mirrored_only_if_the_setting_allows_it(tmp_path, postgres, url):
     sql = "SELECT customer_name, customer_phone FROM venuebox.reservation"
     async with mirrored(tmp_path, postgres, url) as without:
         await without.book()
@@ -192,7 +192,7 @@ async def test_no_contact_leaves_the_box_unless_contacts_are_mirrored(tmp_path, 
         assert await without.different() == []
 
 
-async def test_a_guest_who_is_erased_is_erased_in_the_next_batch(tmp_path, postgres, url):
+async def test_an_erased_guest_is_erased_from_the_mirror_in_the_next_batch(tmp_path, postgres, url):
     async with mirrored(tmp_path, postgres, url, contacts=True) as mirror:
         reservation = await mirror.book(notes="près de la fenêtre")
         await mirror.fill()
@@ -204,7 +204,9 @@ async def test_a_guest_who_is_erased_is_erased_in_the_next_batch(tmp_path, postg
         assert mirror.ask(sql) == [""]
 
 
-async def test_a_box_killed_before_it_noted_a_batch_goes_on_without_a_new_copy(mirror, monkeypatch):
+async def test_a_box_killed_before_it_recorded_a_batch_continues_without_a_new_copy(
+    mirror, monkeypatch
+):
     await mirror.fill()
     await mirror.book()
 
@@ -215,14 +217,14 @@ async def test_a_box_killed_before_it_noted_a_batch_goes_on_without_a_new_copy(m
         patch.setattr(changes, "_store", killed)
         with pytest.raises(RuntimeError):
             await mirror.fill()
-    monkeypatch.setattr(changes, "copy_anew", killed)
+    monkeypatch.setattr(changes, "restart_copy", killed)
     mirror.carrier = Carrier(mirror.box.live.database, mirror.settings)
 
     assert await mirror.fill() == ""
     assert await mirror.different() == []
 
 
-async def test_a_copy_that_was_interrupted_goes_on_where_it_was(mirror, monkeypatch):
+async def test_an_interrupted_first_copy_continues_where_it_stopped(mirror, monkeypatch):
     monkeypatch.setattr(carrier, "_SIZE", 2)
     mirror.carrier = Carrier(mirror.box.live.database, mirror.settings)
     carry, carried = server.Session.carry, []
@@ -241,12 +243,14 @@ async def test_a_copy_that_was_interrupted_goes_on_where_it_was(mirror, monkeypa
     def refuse(*_):
         raise AssertionError("a new copy")
 
-    monkeypatch.setattr(changes, "copy_anew", refuse)
+    monkeypatch.setattr(changes, "restart_copy", refuse)
     assert await mirror.fill() == ""
     assert await mirror.different() == []
 
 
-async def test_a_box_restored_from_a_backup_takes_back_what_it_lost(tmp_path, postgres, url):
+async def test_restoring_the_box_from_a_backup_removes_the_lost_changes_from_the_mirror(
+    tmp_path, postgres, url
+):
     async with mirrored(tmp_path, postgres, url) as mirror:
         await mirror.fill()
     shutil.copytree(tmp_path, tmp_path / "backup")
@@ -261,7 +265,7 @@ async def test_a_box_restored_from_a_backup_takes_back_what_it_lost(tmp_path, po
         assert await restored.different() == []
 
 
-async def test_a_server_restored_from_a_backup_gets_back_what_it_lost(mirror):
+async def test_a_mirror_server_restored_from_a_backup_gets_the_missing_changes_again(mirror):
     await mirror.fill()
     before = mirror.ask("SELECT token, carried FROM venuebox.venue")[0].split("|")
     await mirror.book()
@@ -276,7 +280,7 @@ async def test_a_server_restored_from_a_backup_gets_back_what_it_lost(mirror):
     assert await mirror.different() == []
 
 
-async def test_rows_that_were_changed_there_are_found_and_a_new_copy_mends_them(mirror):
+async def test_rows_changed_in_the_mirror_are_found_and_repaired_by_a_new_copy(mirror):
     await mirror.book()
     await mirror.fill()
     mirror.ask("UPDATE venuebox.reservation SET guests = 20")
@@ -287,12 +291,12 @@ async def test_rows_that_were_changed_there_are_found_and_a_new_copy_mends_them(
 
     assert await mirror.different() == ["slot", "reservation", "scan"]
 
-    await mirror.box.live.database.write(changes.copy_anew)
+    await mirror.box.live.database.write(changes.restart_copy)
     await mirror.fill()
     assert await mirror.different() == []
 
 
-async def test_two_venues_share_a_database_and_none_touches_the_rows_of_the_other(
+async def test_two_venues_share_a_database_without_changing_each_others_rows(
     tmp_path, postgres, url
 ):
     for name in ("first", "second"):
@@ -308,14 +312,14 @@ async def test_two_venues_share_a_database_and_none_touches_the_rows_of_the_othe
         assert first.ask("SELECT count(*) FROM venuebox.venue_table") == ["12"]
 
         await first.write("DELETE FROM slot")
-        await first.box.live.database.write(changes.copy_anew)
+        await first.box.live.database.write(changes.restart_copy)
         await first.fill()
 
         assert await first.different() == await second.different() == []
         assert first.ask("SELECT count(*) FROM venuebox.slot") == ["3"]
 
 
-async def test_nothing_is_noted_once_the_mirror_is_taken_out_of_the_settings(mirror):
+async def test_no_changes_are_recorded_after_the_mirror_is_removed_from_the_settings(mirror):
     await mirror.fill()
 
     await start_mirror(mirror.box.live.database, MirrorSettings())
@@ -349,7 +353,7 @@ PREVENTED = {
 
 
 @pytest.mark.parametrize("trouble", PREVENTED)
-async def test_a_server_that_takes_nothing_is_one_finding_and_then_gets_everything(
+async def test_a_failing_mirror_server_is_one_finding_and_later_gets_every_change(
     mirror, trouble, caplog
 ):
     await mirror.fill()
@@ -378,7 +382,7 @@ async def test_a_server_that_takes_nothing_is_one_finding_and_then_gets_everythi
     assert await mirror.different() == []
 
 
-async def test_a_user_who_may_not_create_the_schema_is_told_so(tmp_path, postgres, url):
+async def test_a_database_user_who_cannot_create_the_schema_is_reported(tmp_path, postgres, url):
     postgres.ask("DROP ROLE IF EXISTS guest")
     postgres.ask("CREATE ROLE guest LOGIN")
     async with mirrored(tmp_path, postgres, url.replace("postgres@", "guest@")) as mirror:
@@ -386,7 +390,7 @@ async def test_a_user_who_may_not_create_the_schema_is_told_so(tmp_path, postgre
         assert mirror.checked()[0] == "warn"
 
 
-async def test_a_database_or_user_that_is_unknown_is_told_without_the_password(
+async def test_an_unknown_database_or_user_is_reported_without_the_password(
     tmp_path, postgres, url, caplog
 ):
     wrong = url.replace("postgres@/venues", "nobody:hush-hush@/elsewhere")
@@ -396,7 +400,7 @@ async def test_a_database_or_user_that_is_unknown_is_told_without_the_password(
         assert "hush" not in caplog.text + mirror.checked()[1]
 
 
-async def test_a_server_that_hangs_holds_up_no_booking(mirror, monkeypatch):
+async def test_a_hanging_mirror_server_delays_no_booking(mirror, monkeypatch):
     await mirror.fill()
     monkeypatch.setattr(server, "ANSWER_SECONDS", 0.3)
     monkeypatch.setattr(server, "_CONNECT_SECONDS", 0.3)
@@ -420,7 +424,7 @@ async def test_a_server_that_hangs_holds_up_no_booking(mirror, monkeypatch):
     assert await mirror.different() == []
 
 
-async def test_on_a_slow_line_the_batches_get_smaller_until_they_arrive(mirror, monkeypatch):
+async def test_on_a_slow_connection_batches_become_smaller_until_they_arrive(mirror, monkeypatch):
     await mirror.fill()
     for number in range(1, 6):
         await mirror.book(table_id=table_id(f"T{number}"))
@@ -440,7 +444,7 @@ async def test_on_a_slow_line_the_batches_get_smaller_until_they_arrive(mirror, 
 
 
 def a_certificate(folder, host):
-    """Write a self-signed certificate and its key, as the files a server shows."""
+    """Write a self-signed certificate and its key in the format of a server."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     now = datetime.now(UTC)
@@ -460,7 +464,7 @@ def a_certificate(folder, host):
     (folder / "server.key").write_bytes(key.private_bytes(encoding, form, plain))
 
 
-async def test_a_server_is_believed_by_its_certificate_alone(tmp_path):
+async def test_a_mirror_server_is_trusted_only_by_its_certificate(tmp_path):
     server_ = Postgres(listen_addresses="127.0.0.1", ssl="on", fsync="off")
     port = kept_port(server_)
     server_.settings["port"] = str(port)
@@ -498,7 +502,7 @@ async def test_a_server_is_believed_by_its_certificate_alone(tmp_path):
 
 
 def questions():
-    """The queries of the document, and those of the dashboard, which are the same."""
+    """Return the queries of the document, which the dashboard shares."""
     folder = ROOT / "docs" / "operations"
     shown = re.findall(r"```sql\n(.*?)\n```", (folder / "mirror.md").read_text("utf-8"), re.DOTALL)
     dashboard = json.loads((folder / "mirror-dashboard.json").read_text("utf-8"))
@@ -506,7 +510,7 @@ def questions():
     return shown
 
 
-async def test_every_question_of_the_document_has_an_answer(mirror):
+async def test_every_query_in_the_document_returns_rows(mirror):
     now = datetime.now(UTC)
     saturday = now.date() - timedelta(days=(now.isoweekday() + 1) % 7)
     friday = saturday - timedelta(days=1)
@@ -538,7 +542,7 @@ def pay_and_admit(tx, at):
                            "result": "ok", "admitted": 2, "verdict": "{}"})  # fmt: skip
 
 
-async def test_a_line_that_is_cut_in_the_middle_of_a_batch_costs_nothing(mirror, monkeypatch):
+async def test_a_connection_lost_during_a_batch_loses_no_change(mirror, monkeypatch):
     await mirror.fill()
     await mirror.book()
     cut = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity

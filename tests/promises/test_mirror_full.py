@@ -1,4 +1,4 @@
-"""The disk of the mirror's database is really full, and has room again."""
+"""The mirror's database on a full disk, which later has space again."""
 
 import os
 
@@ -20,7 +20,7 @@ MOUNT = (
 )
 
 
-async def test_a_mirror_whose_disk_is_full_gets_everything_once_there_is_room(tmp_path):
+async def test_a_mirror_on_a_full_disk_gets_every_change_when_there_is_space(tmp_path):
     server = Postgres(fsync="off")
     small = server.folder / "small"
     small.mkdir()

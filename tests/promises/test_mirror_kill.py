@@ -1,4 +1,4 @@
-"""Boxes and their mirror's server are killed in turn, and the mirror equals every box.
+"""Boxes and their mirror's server are killed repeatedly, and the mirror equals every box.
 
 A million changes of 20 boxes with 100 kills in `make soak`; 6,000 of 3 with 6 by default.
 """
@@ -79,7 +79,7 @@ def start(folder, url, number, changes=CHANGES, rate=0):
 
 
 def differences(folder, url):
-    """The tables in which the mirror differs from the box."""
+    """Return the tables in which the mirror differs from the box."""
     contacts = int(folder.name) % 2 == 0
     tables, waiting = compare(partial(snapshot, folder), MirrorSettings(url, contacts))
     assert waiting == 0
@@ -87,7 +87,7 @@ def differences(folder, url):
 
 
 class snapshot:  # noqa: N801 - used as a function
-    """A snapshot of a box's live database."""
+    """Open a snapshot of a box's live database."""
 
     def __init__(self, folder):
         self._connection = open_connection(folder / "live.db", writable=False)

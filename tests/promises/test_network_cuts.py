@@ -77,7 +77,7 @@ async def impatient(world):
 @pytest.mark.slow
 @pytest.mark.process
 @pytest.mark.network
-def test_what_was_acknowledged_survives_a_network_that_is_cut_again_and_again(tmp_path):
+def test_acknowledged_changes_survive_repeated_network_failures(tmp_path):
     seed = int(os.environ.get("NETWORK_SEED", random.randrange(10**6)))
     program = [sys.executable, "-m", "tests.promises.test_network_cuts", tmp_path, CUTS, seed]
 

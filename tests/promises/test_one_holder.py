@@ -1,4 +1,4 @@
-"""Staff and partners want one table at the same moment: it has one holder, whoever was first."""
+"""If staff and partners request one table at the same moment, it gets one holder."""
 
 import asyncio
 import random
@@ -28,7 +28,7 @@ async def book(running, number):
 
 
 async def change(running, host, what, reservation_id, **form):
-    """Send a form as somebody who sees the reservation as it is now. Return the status."""
+    """Submit a form with the current state of the reservation. Return the status."""
     path = f"/portal/reservations/{reservation_id}/{what}"
     now = await running.live.database.read(get_reservation, reservation_id)
     status, _, _ = await host.post(path, {"seen": now.version, **form})
@@ -36,7 +36,7 @@ async def change(running, host, what, reservation_id, **form):
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_left_move_no_show_taking_back_and_bookings_leave_one_holder(running, seed):
+async def test_simultaneous_staff_actions_and_bookings_leave_one_holder_per_table(running, seed):
     draw = random.Random(seed)
     host = await a_person(running, "host", "Yasmine")
     running.clock.advance(3600)
@@ -76,9 +76,7 @@ OVERLAPS = """SELECT a.table_id, a.date FROM hold a JOIN hold b
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_twenty_changes_of_one_reservation_and_bookings_of_its_tables_leave_one_holder(
-    running, seed
-):
+async def test_twenty_simultaneous_changes_and_bookings_leave_one_holder_per_table(running, seed):
     draw = random.Random(seed)
     tables = [table_id(name) for name in ("T1", "T2", "T3", "T4")]
     _, made, _ = await running.call("POST", "/v1/reservations", json=a_body())
@@ -109,7 +107,7 @@ async def test_twenty_changes_of_one_reservation_and_bookings_of_its_tables_leav
     [[updated]] = await read(
         running, "SELECT count(*) FROM event WHERE type = 'reservation.updated'"
     )
-    assert 0 < updated <= statuses.count(200)  # what changes nothing is not announced
+    assert 0 < updated <= statuses.count(200)  # a change without effect is not announced
     _, now, _ = await running.call("GET", f"/v1/reservations/{made['serviceReservationId']}")
     held = await read(running, PLACES)
     own = sorted((date, table) for id_, date, table in held if id_ == now["id"])

@@ -65,7 +65,7 @@ def print_kit(data):
 
 
 def typed(line, data):
-    """Return a command of the kit with the places of this machine."""
+    """Return a command of the kit, with the paths of this machine."""
     line = line.replace("FILE", '"$FILE"').replace("/srv/venuebox", shlex.quote(str(data)))
     return line.replace("sudo ./venuebox", f"exec {shlex.quote(str(PROGRAM))}")
 
@@ -118,7 +118,7 @@ async def scan(door, code):
     return (await door.must(200, "POST", "/terminal/v1/scans", body))["result"]
 
 
-async def test_who_follows_the_recovery_kit_has_the_same_box_again(tmp_path):
+async def test_following_the_recovery_kit_restores_the_same_box(tmp_path):
     founded = found_box(tmp_path)
     box = BoxProcess(founded.data, log=tmp_path / "box.log")
     booked, before, sent = {}, {}, {}
@@ -171,7 +171,7 @@ def make_certificates(data):
     ).prepare()
 
 
-def test_phones_that_trusted_the_box_trust_the_restored_one(tmp_path):
+def test_phones_that_trusted_the_old_box_trust_the_restored_one(tmp_path):
     founded = found_box(tmp_path)
     key, blank = rsa.generate_private_key(65537, 2048), tmp_path / "blank"
     make_certificates(founded.data)
@@ -196,7 +196,7 @@ def test_phones_that_trusted_the_box_trust_the_restored_one(tmp_path):
     leaf.certificate.verify_directly_issued_by(authority.certificate)
 
 
-def test_a_damaged_box_is_not_served_and_the_latest_backup_takes_its_place(tmp_path):
+def test_a_damaged_box_does_not_serve_and_is_replaced_by_the_latest_backup(tmp_path):
     founded = found_box(tmp_path)
     backup, _ = back_up(founded.data)
     made_at = parse_name(backup.name).made

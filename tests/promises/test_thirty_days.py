@@ -96,7 +96,7 @@ def backups(box):
 
 
 def are_recorded(box, sent):
-    """Whether the box has recorded that many deliveries and none is pending.
+    """Whether the box has recorded this many deliveries and none is pending.
 
     A leap before that would count as the duration of the last attempt.
     """
@@ -153,7 +153,7 @@ async def let_a_day_pass(time, box, door):
     await until(lambda: is_at_rest(box), "the night does not end")
 
 
-async def test_a_small_box_takes_up_no_more_after_many_days_than_after_the_first(tmp_path):
+async def test_resource_use_does_not_grow_over_many_days(tmp_path):
     founded, time = found_box(tmp_path, 12), LeapingTime(tmp_path)
     sizes, progress, sent = [], Progress("days"), 0
     async with Neighbour(time).running() as receiver:

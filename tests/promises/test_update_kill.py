@@ -27,7 +27,7 @@ from web.main import main
 
 KILLS = 50 if FULL else 3
 ROOT = Path(__file__).parents[2]
-# As one file it copies itself slowly, as the built one does.
+# As a single file it copies itself slowly, like the built one.
 SCRIPT = """#!/bin/sh
 # {version}
 test "$1" = service || exec {program} "$@"
@@ -55,7 +55,7 @@ def start(*words):
 
 @pytest.mark.slow
 @pytest.mark.process
-def test_a_killed_update_leaves_one_whole_program(tmp_path):
+def test_a_killed_update_leaves_one_complete_program(tmp_path):
     venue, data, place = tmp_path / "venue.toml", tmp_path / "box", tmp_path / "opt"
     venue.write_text(VENUE, "utf-8")
     assert main(["init", "--venue", str(venue), "--data", str(data)], {}) == 0
@@ -75,7 +75,7 @@ def test_a_killed_update_leaves_one_whole_program(tmp_path):
         switch(place / "1.0", place)
         began = time.monotonic()
         process = start(*words)
-        if number == 0:  # undisturbed, to know how long an update takes
+        if number == 0:  # without a kill, to measure the duration of an update
             assert process.wait(300) == 0
             assert program.read_text() == new
             seconds = time.monotonic() - began

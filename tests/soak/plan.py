@@ -87,7 +87,7 @@ PLAN = (
         f"{FAULTS}/webhooks", f"--ignore={FAULTS}/webhooks/test_kill.py",
     ),
     pytest_step(
-        "attacks", "wild requests, spoiled input, smuggling and canaries", 420,
-        "tests/promises/attacks",
+        "attacks", "wild requests, spoiled input, smuggling and canaries", 540,
+        "tests/promises/attacks", "tests/journeys/test_schemathesis.py",
     ),
 )  # fmt: skip

@@ -20,24 +20,6 @@ def holds(request, secret):
         return False
 
 
-async def test_both_secrets_sign_for_a_day_after_a_roll(world, receiver, timer):
-    endpoint, old = await world.register(receiver.url)
-    await world.start()
-    new = await world.database.write(roll_secret, world.environment.keyring, endpoint.id)
-
-    await world.book()
-    await receiver.got(1)
-    timer.advance(24 * 3600 + 1)
-    await world.book()
-    first, second = await receiver.got(2)
-
-    for secret in (new, old):
-        assert holds(first, secret)
-    assert first.headers["x-service-signature"].count("v1=") == 2
-    assert holds(second, new)
-    assert not holds(second, old)
-
-
 async def test_the_log_contains_no_secrets_and_no_guests(world, receiver, caplog):
     caplog.set_level(logging.DEBUG)
     _, secret = await world.register(f"{receiver.url}?token=canary")

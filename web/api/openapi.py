@@ -141,7 +141,7 @@ def build_document(
 
 
 def _version() -> str:
-    """Return the interface's version with the program's as build, such as `1.0+1.0.0`."""
+    """Return the interface's version with the program's version as build, such as `1.0+1.0.0`."""
     build = own_version()
     return f"1.0+{build}" if build[:1].isdecimal() else "1.0"
 

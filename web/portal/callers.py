@@ -1,4 +1,4 @@
-"""Guests whose data is still kept, offered while staff type the name or number of a caller."""
+"""Known guests, suggested while staff type the name or number of a caller."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ class Caller:
 
 
 async def show_callers(request: web.Request) -> web.Response:
-    """`GET /portal/reservations/callers`: offer the guests that fit the name or number typed.
+    """`GET /portal/reservations/callers`: suggest the guests that match a typed name or number.
 
     There are no suggestions before the third letter or the fourth digit.
     """

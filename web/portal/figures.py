@@ -1,4 +1,4 @@
-"""The page `/portal/tonight/figures`: an evening in figures, beside the weeks before, to print."""
+"""The page `/portal/tonight/figures`: the figures of an evening and of earlier weeks, to print."""
 
 from collections.abc import Callable
 

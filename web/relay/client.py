@@ -1,4 +1,4 @@
-"""Keep the box connected to its relay, and remember it while guests cannot reach it.
+"""Keep the box connected to its relay, and record when guests cannot reach it.
 
 The SSH library is imported only when the box has joined a relay, because it takes 5 MB.
 """

@@ -52,9 +52,9 @@ def join(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 async def join_relay(root: Path, relay: Relay) -> None:
-    """Try the line to the relay, and store the relay in the data directory `root`.
+    """Test the connection to the relay, and store the relay in the data directory `root`.
 
-    Does not try it if the box has joined the same relay already. Raises NotJoined if the line
+    Does not test it if the box has already joined the same relay. Raises NotJoined if the line
     cannot be opened.
     """
     import asyncssh  # noqa: PLC0415 - takes 5 MB

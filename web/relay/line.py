@@ -1,4 +1,4 @@
-"""The box's line to its relay: one outgoing SSH connection, and the callers that come through it.
+"""The box's line to its relay: an outgoing SSH connection that carries the callers.
 
 The relay's sshd opens a channel for each caller. A channel begins with a PROXY header, which names
 the caller (HAProxy's doc/proxy-protocol.txt, section 2.2). What follows is TLS, which ends in the
@@ -238,7 +238,7 @@ class _Session(asyncssh.SSHTCPSession[bytes], asyncio.Transport):
         self._end(exc)
 
     def _end(self, error: Exception | None) -> None:
-        """Tell the protocol, once, that the connection is lost."""
+        """Notify the protocol, once, that the connection is lost."""
         if self._is_connected:
             self._is_connected = False
             self._timer.cancel()

@@ -98,7 +98,9 @@ class TestBehindOneAddress:
 
         return send_from
 
-    async def test_an_address_holds_its_limit_and_a_cancelled_booking_makes_room(self, world, book):
+    async def test_an_address_has_a_limit_of_open_bookings_and_cancelling_one_allows_another(
+        self, world, book
+    ):
         answers = [await book("203.0.113.5") for _ in range(9)]
         assert answers == [303] * 8 + [429]
         [(first,), *_] = await rows(world, "SELECT id FROM reservation ORDER BY seq")
@@ -114,13 +116,17 @@ class TestBehindOneAddress:
          ({"email": "Salma@Example.org"}, {"email": "salma@example.org"}),
          ({"email": "salma@café.ma"}, {"email": "salma@xn--caf-dma.ma"})],
     )  # fmt: skip
-    async def test_a_guest_holds_six_bookings_at_all_addresses_together(self, book, spellings):
+    async def test_a_guest_can_have_six_open_bookings_over_all_addresses_together(
+        self, book, spellings
+    ):
         answers = [await book(f"203.0.113.{n}", **spellings[n % 2]) for n in range(7)]
 
         assert answers == [303] * 6 + [429]
         assert await book("203.0.113.6") == 303  # another guest behind the same address
 
-    async def test_a_browser_holds_six_bookings_with_whatever_contacts(self, world, guest, book):
+    async def test_a_browser_can_have_six_open_bookings_with_any_contact_data(
+        self, world, guest, book
+    ):
         first = await send(guest, a_form(await token_of(world, guest)))
         guest.session.headers.update(cookie_of(first))
 

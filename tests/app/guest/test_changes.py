@@ -32,6 +32,16 @@ async def test_reducing_the_party_notifies_the_partner_the_guest_and_the_venue(w
     assert await told(world) == ["reservation.updated", "changed", "house_changed"]
 
 
+async def test_a_guest_cannot_flood_an_address_with_emails_by_reducing_the_party(world, guest):
+    reservation = await world.reserve(date="2026-11-22", guests=12)
+
+    for guests in range(11, 1, -1):
+        world.clock.advance(1)
+        assert await post(world, guest, reservation, guests=str(guests)) == 303
+
+    assert (await told(world)).count("changed") == 6
+
+
 @pytest.mark.parametrize("guests", ["0", "5", "-1", "2.5", ""])
 async def test_a_guest_cannot_raise_the_party_or_reduce_it_to_none(world, guest, guests):
     reservation = await world.reserve(date="2026-11-22")

@@ -5,6 +5,9 @@ from datetime import date
 
 import pytest
 
+from appliance.door.check_in import check_in, undo_check_in
+from appliance.door.scan import Reading, Scan
+from appliance.door.terminals import get_portal_terminal
 from appliance.privacy import erase_guest
 from appliance.reservations.change import cancel
 from appliance.reservations.figures import count_figures
@@ -60,6 +63,24 @@ async def test_a_check_in_that_was_undone_does_not_count(running, host):
 
     found = await figures_of(running)
     assert (now, found.covers) == (4, found.arrivals[0][1] if found.arrivals else 0)
+
+
+async def test_guests_who_go_out_and_come_back_arrive_once_even_if_their_exit_is_undone(
+    running, host
+):
+    omar = await seat(running, guests=4)
+    await come_in(host, running, omar, 3)
+    await come_in(host, running, omar, 1)
+    came = (await figures_of(running)).arrivals
+    database = running.live.database
+    terminal = await database.write(get_portal_terminal)
+    reading = Reading("list", (omar.id,))
+    for number, leaving in enumerate((True, False, True)):
+        scan = Scan(f"walk-{number}", reading, arrivals=2, leaving=leaving)
+        await database.write(check_in, terminal, scan)
+    await database.write(undo_check_in, terminal, "walk-2", "Still here")
+
+    assert (await figures_of(running)).arrivals == came == ((running.clock.now(), 4),)
 
 
 async def test_the_figures_are_kept_after_guest_data_is_erased(running, host):

@@ -15,10 +15,10 @@ pytestmark = [pytest.mark.process, pytest.mark.slow]
 async def test_eight_terminals_with_retries_admit_each_party_once_and_get_the_same_events(tmp_path):
     seed = random.randrange(10**6)
     print(f"\nseed {seed}")
-    crowd = expect(found_box(tmp_path).data, 240, seed)
+    crowd = expect(found_box(tmp_path).data, 100, seed)
 
     with BoxProcess(crowd.data, log=tmp_path / "box.log") as box:
-        evening = await storm(crowd, box.address, 600, seed)
+        evening = await storm(crowd, box.address, 250, seed)
 
         assert complaints(crowd, evening) == []
         assert box.stop() < STOP_SECONDS

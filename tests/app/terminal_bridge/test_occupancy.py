@@ -91,6 +91,33 @@ async def test_an_exit_can_be_undone_like_an_entry(door):
     assert (await door.now_of(guest)).checked_in_at is not None
 
 
+async def test_undoing_an_old_return_counts_nobody_out_twice(door):
+    guest = await door.guest(guests=2)
+    text = await door.pass_of(guest)
+    await door.scan(text)
+    await out(door, text)
+    back = await door.scan(text)
+    await out(door, text)
+
+    _, undone = await door.call("POST", f"/scans/{back['scanId']}/undo", {"reason": "Parti"})
+
+    assert (undone["result"], undone["moved"]) == ("undone", 0)
+    now = await door.now_of(guest)
+    assert (now.arrived, now.people_out, await inside_of(door)) == (2, 2, 0)
+
+
+async def test_a_late_guest_of_a_party_that_has_left_is_not_admitted_to_the_freed_table(door):
+    guest = await door.guest(guests=4)
+    text = await door.pass_of(guest)
+    await door.scan(text, arrivals=3)
+    await door.call("POST", f"/reservations/{guest.id}/left", {})
+
+    verdict = await door.scan(text)
+
+    assert (verdict["result"], verdict["colour"]) == ("already_checked_in", "amber")
+    assert await inside_of(door) == 0
+
+
 async def test_undoing_the_entry_of_a_party_that_is_out_removes_its_exit(door):
     guest = await door.guest(guests=2)
     text = await door.pass_of(guest)
@@ -167,6 +194,23 @@ async def test_a_party_admitted_twice_is_counted_once_after_the_conflict_is_corr
     assert await inside_of(door) == 2
 
 
+async def test_undoing_both_entries_after_a_correction_takes_each_person_back_once(door):
+    guest = await door.guest(guests=2)
+    text = await door.pass_of(guest)
+    entry = await door.scan(text)
+    (result,) = await sync(door, a_scan(code=text))
+    path = f"/conflicts/{result['conflict']['id']}/acknowledge"
+    await door.call("POST", path, {"correct": True})
+
+    for scan_id in (entry["scanId"], result["scanId"]):
+        await door.call("POST", f"/scans/{scan_id}/undo", {"reason": "Erreur"})
+
+    assert (await door.now_of(guest)).arrived == await inside_of(door) == 0
+    assert await door.rows("SELECT type FROM event") == [
+        ("reservation.checked_in",), ("reservation.checkin_reverted",),
+    ]  # fmt: skip
+
+
 async def test_an_exit_of_a_party_admitted_twice_is_not_another_conflict(door):
     guest = await door.guest(guests=2)
     text = await door.pass_of(guest)
@@ -241,7 +285,7 @@ async def test_eight_doors_of_which_two_were_offline_agree_with_each_other_and_t
         people = {"arrivals": chance.randint(1, 3)} if chance.random() < 0.6 else {}
         return {"scanId": f"s{n}", "code": chance.choice(texts), **people, **way}
 
-    evening = [(n / 12, passage(n)) for n in range(120)]  # ten minutes, one every 5 s
+    evening = [(n / 12, passage(n)) for n in range(120)]  # one passage every 5 s
     alone = [evening[0::8], evening[1::8]]
     queues = [run(ALONE, {**phone, "evening": mine}) for mine in alone]
     told = await inside_of(door)

@@ -1,7 +1,7 @@
-"""The worst bodies found for each parser.
+"""The slowest bodies found for each parser.
 
-`python -m tests.promises.attacks.hostile_bodies PORT` sends the costliest, eight at a time,
-without end.
+`python -m tests.promises.attacks.hostile_bodies PORT` sends the slowest ones without end, eight at
+a time.
 """
 
 import socket
@@ -68,7 +68,7 @@ COSTLIEST = ("a part in punycode", "1,400 empty parts", "escaped through and thr
 
 
 def request(method: str, path: str, kind: str, body: bytes, **headers: str) -> bytes:
-    """One request, after which the connection ends."""
+    """Return a request that closes its connection."""
     lines = [
         f"{method} {path} HTTP/1.1", "Host: localhost", f"Content-Type: {kind}",
         "Sec-Fetch-Site: same-origin", f"Content-Length: {len(body)}", "Connection: close",
@@ -78,7 +78,7 @@ def request(method: str, path: str, kind: str, body: bytes, **headers: str) -> b
 
 
 def ask(port: int, raw: bytes) -> int:
-    """The status of the answer, once the connection has ended."""
+    """Return the status of the answer after the connection has ended."""
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(raw)
         answer = b"".join(iter(lambda: connection.recv(65_536), b""))

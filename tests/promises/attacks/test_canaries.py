@@ -1,4 +1,4 @@
-"""Personal data and secrets are planted everywhere, and looked for where they must not be."""
+"""Personal data and secrets are planted everywhere, and searched for where they must not be."""
 
 import json
 import urllib.error
@@ -24,7 +24,7 @@ ACCIDENT = "ALTER TABLE reservation RENAME COLUMN notes TO gone"
 
 
 class House:
-    """A box in a process of its own, and what of it must appear nowhere."""
+    """A box in its own process, and its secrets, which must not appear anywhere."""
 
     def __init__(self, data, serving, capsys):
         self.data = data
@@ -34,7 +34,7 @@ class House:
         self.seen = ""
 
     def command(self, *argv):
-        """What a command prints, as JSON."""
+        """Return the JSON that a command prints."""
         self.capsys.readouterr()
         status = main([*argv, "--data", str(self.data), "--json"], {})
         out, err = self.capsys.readouterr()
@@ -42,7 +42,7 @@ class House:
         return status, json.loads(out)
 
     def call(self, method, path, token=None, body=None, **headers):
-        """(status, text) of an answer; whatever was sent as a token must appear nowhere."""
+        """Return (status, text) of an answer. The token that was sent must not appear anywhere."""
         data = None if body is None else json.dumps(body).encode()
         headers |= {"Content-Type": "application/json"}
         if token:
@@ -58,7 +58,7 @@ class House:
                 return refused.code, refused.read().decode()
 
     def written(self):
-        """Every file that is no database, and both outputs of the process once it has ended."""
+        """Return every file that is not a database, and both outputs of the ended process."""
         files = [path for path in self.data.rglob("*") if path.is_file() and not path.is_symlink()]
         texts = [p.read_bytes() for p in files if not p.name.startswith(DATABASES)]
         said = self.serving.complaint() + "\n".join(self.serving.lines)
@@ -91,7 +91,7 @@ def a_wish(house, key):
 
 
 def live_a_little(house):
-    """Bookings, refusals, receivers, guests' pages and the door, with what is planted in each."""
+    """Make bookings, errors, endpoints, page views and scans with planted data."""
     _, issued = house.command("key", "create", "--environment", "live", "--name", "Partner")
     _, terminal = house.command("terminal", "create", "--environment", "live", "--name", "Door")
     key, token = issued["key"], terminal["token"]
@@ -122,7 +122,7 @@ def live_a_little(house):
     return key, wish
 
 
-def test_nothing_planted_is_in_logs_metrics_doctor_or_what_an_accident_leaves(house):
+def test_planted_secrets_and_personal_data_appear_in_no_log_metric_or_error_report(house):
     key, wish = live_a_little(house)
     database = apsw.Connection(str(house.data / "live.db"))
     database.set_busy_timeout(5000)

@@ -1,7 +1,7 @@
-"""Every decoder reads what it gets, or refuses it in its documented way.
+"""Every decoder accepts its input or refuses it in the documented way.
 
-Half of the input is genuine and then spoiled, so that it passes the first checks. `SOAK=1` tries
-a hundred times as many.
+Half of the input is valid data with random changes, so that it passes the first checks. `SOAK=1`
+tries a hundred times as many.
 """
 
 import base64
@@ -84,7 +84,7 @@ def of_json(read: Callable[[dict], object]) -> Callable[[bytes], object]:
 
 
 def a_backup():
-    """Return a whole backup of empty files."""
+    """Return a complete backup of empty files."""
     made = io.BytesIO()
     names = {"manifest.json": MANIFEST, "live.db": b"", "test.db": b"", "secrets/master.key": b""}
     with tarfile.open(fileobj=made, mode="w") as tar:
@@ -199,7 +199,7 @@ ANYTHING = st.binary(max_size=200) | st.text(max_size=200).map(str.encode)
 
 
 def spoiled(genuine: bytes) -> st.SearchStrategy[bytes]:
-    """The genuine one, with something cut out and something else in its place."""
+    """Return the valid data with one part replaced."""
     place = st.integers(0, len(genuine))
     return st.builds(
         lambda one, other, junk: genuine[: min(one, other)] + junk + genuine[max(one, other) :],
@@ -210,7 +210,7 @@ def spoiled(genuine: bytes) -> st.SearchStrategy[bytes]:
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_the_genuine_is_read_and_what_has_brought_down_parsers_is_read_or_refused(name):
+def test_genuine_input_is_decoded_and_known_parser_attacks_never_crash_a_decoder(name):
     decoder = DECODERS[name]
     decoder.read(decoder.genuine)
     for raw in NASTY:
@@ -224,7 +224,7 @@ def test_the_genuine_is_read_and_what_has_brought_down_parsers_is_read_or_refuse
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_whatever_comes_is_read_or_refused(name):
+def test_any_input_is_decoded_or_refused_as_documented(name):
     decoder = DECODERS[name]
 
     @settings(max_examples=EXAMPLES, database=None)

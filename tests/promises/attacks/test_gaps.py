@@ -1,4 +1,4 @@
-"""Rows of the security checklist that no other test shows."""
+"""Rows of the security checklist without a test elsewhere."""
 
 import asyncio
 import re
@@ -14,8 +14,8 @@ LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
 FLOORS = {"aiohttp": (3, 14, 3), "apsw": (3, 51, 3), "tzdata": (2026, 3)}
 
 
-async def test_no_answer_lets_another_site_read_it(running):
-    """A stranger's page is told nothing, on any address, whether it asks before or just asks."""
+async def test_no_response_can_be_read_by_another_site(running):
+    """With and without a preflight request, at every address."""
     headers = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
     paths = {route.resource.canonical for route in running.app.router.routes()
              if route.resource is not None}  # fmt: skip
@@ -38,7 +38,7 @@ async def test_no_answer_lets_another_site_read_it(running):
         ("/terminal/v1/pair", "application/json"),
     ],
 )
-async def test_a_body_that_never_ends_is_given_up(running, monkeypatch, path, kind):
+async def test_a_body_that_never_ends_is_aborted(running, monkeypatch, path, kind):
     monkeypatch.setattr("appliance.http.request._BODY_SECONDS", 0.2)
     reader, writer = await asyncio.open_connection("127.0.0.1", running.client.server.port)
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
@@ -53,7 +53,7 @@ async def test_a_body_that_never_ends_is_given_up(running, monkeypatch, path, ki
 
 
 @pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)
-def test_whatever_is_installed_is_pinned_and_has_a_hash(path):
+def test_every_installed_package_is_pinned_with_a_hash(path):
     lines = re.split(r"\n(?=\S)", path.read_text("utf-8"))
     named = [line for line in lines if line and not line.startswith("#")]
 
@@ -64,7 +64,7 @@ def test_whatever_is_installed_is_pinned_and_has_a_hash(path):
 
 
 @pytest.mark.parametrize("name", FLOORS)
-def test_what_was_dangerous_before_is_pinned_above_its_floor(name):
+def test_packages_with_known_vulnerabilities_are_pinned_to_fixed_versions(name):
     [version] = re.findall(
         rf"^{name}==([\d.]+)", (ROOT / "requirements/run.txt").read_text(), re.MULTILINE
     )
@@ -72,13 +72,13 @@ def test_what_was_dangerous_before_is_pinned_above_its_floor(name):
     assert tuple(int(part) for part in version.split(".")) >= FLOORS[name]
 
 
-async def test_one_guests_link_cannot_fill_the_box(running, clock):
+async def test_one_guests_link_cannot_fill_the_disk_of_the_box(running, clock):
     _, made, _ = await running.call("POST", "/v1/reservations", json=a_body(date="2026-12-24"))
     path = made["claimUrl"].removeprefix("https://box.example")
     ours, answers = {"Sec-Fetch-Site": "same-origin"}, []
 
     for number in range(130):
-        clock.advance(2)  # no faster than a party behind one router may tap
+        clock.advance(2)  # as fast as a party behind one router may tap
         form = {"name": f"Name {number % 2}"}
         async with running.client.post(path, data=form, headers=ours) as response:
             answers.append(response.status)

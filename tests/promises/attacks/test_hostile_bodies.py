@@ -1,6 +1,6 @@
-"""No request from a stranger holds the event loop, and none is an internal error.
+"""No request from a stranger blocks the event loop or causes an internal error.
 
-Time is the processor's, of the loop's own thread: other work on the machine does not count.
+Processor time of the event loop's thread is measured, so other load on the machine does not count.
 """
 
 import asyncio
@@ -33,14 +33,14 @@ from tests.unit.arrivals import add_reservation
 from web.connection import Connection, ConnectionLimit
 
 ROOT = Path(__file__).parents[3]
-MOST = 0.020  # s of processor
+MOST = 0.020  # seconds of processor time
 UNSAFE = {"POST", "PUT", "PATCH", "DELETE"}
 UNKNOWN_ID = "01890000-0000-7000-8000-000000000000"
 ONE_OF_EACH = ("a part in punycode", "too many fields", "deep arrays")
 
 
 class ServedBox:
-    """A box as `venuebox serve` serves it, in a thread of its own."""
+    """A box as `venuebox serve` runs it, in its own thread."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -68,22 +68,22 @@ class ServedBox:
             await runner.cleanup()
 
     def run(self, work):
-        """What `work` gives, done in the box's own loop."""
+        """Return the result of `work`, run in the box's event loop."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
 
     def cookie(self, kind):
-        """The name of a cookie: these requests name the host without a port."""
+        """Return the name of a cookie for requests whose Host has no port."""
         return f"__Host-venuebox-{kind}"
 
     def spent(self):
-        """Seconds of processor that the loop's thread has used."""
+        """Return the processor seconds of the event loop's thread."""
         return time.clock_gettime(time.pthread_getcpuclockid(self.thread.ident))
 
     def cost(self, raw):
-        """The status, and what the request cost: the least of a few tries."""
+        """Return the status of the request, and its lowest processor time of a few attempts."""
         least = float("inf")
         for _ in range(5):
-            self.clock.advance(61)  # no limit of a minute answers instead
+            self.clock.advance(61)  # so that no rate limit refuses the request
             before = self.spent()
             status = ask(self.port, raw)
             least = min(least, self.spent() - before)
@@ -92,7 +92,7 @@ class ServedBox:
         return status, least
 
     def routes(self, *kinds):
-        """(method, path) of each route that changes something, declared for one of `kinds`."""
+        """Return (method, path) of each changing route declared for one of `kinds`."""
         return sorted(
             (method, re.sub(r"\{(\w+):[^}]*\}", r"{\1}", path))
             for (method, path), principal in self.app[PRINCIPALS].items()
@@ -100,9 +100,9 @@ class ServedBox:
         )
 
     def public(self):
-        """Those that need neither session nor key nor a terminal's token.
+        """Return the routes that need no session, key or terminal token.
 
-        But for the tap that lets a browser forget: it reads no body, and is answered alike.
+        Excludes the one that makes a browser forget its reservations, because it reads no body.
         """
         pairing = [route for route in self.routes("terminal") if route[1].endswith("/pair")]
         return [route for route in (*self.routes("anybody"), *pairing) if "forget" not in route[1]]
@@ -157,7 +157,7 @@ def test_no_body_costs_a_public_route_more_than_20_ms(served, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ONE_OF_EACH)
-def test_nor_does_it_cost_more_where_a_key_or_a_session_is_missing(served, name):
+def test_no_body_costs_more_than_20_ms_when_a_key_or_session_is_missing(served, name):
     found = {
         (method, path): served.cost(request(method, unknown(path), *BODIES[name]))
         for method, path in served.routes("key", "terminal", "staff")
@@ -165,13 +165,13 @@ def test_nor_does_it_cost_more_where_a_key_or_a_session_is_missing(served, name)
 
     assert len(found) > 100
     assert {route: cost for route, cost in found.items() if cost[1] >= MOST} == {}
-    # Who is not signed in is led to where that is done.
+    # Requests without a session are redirected to the sign-in page.
     assert {cost[0] for cost in found.values()} <= {303, 400, 401, 403, 404}
 
 
 @pytest.fixture(scope="module")
 def opened(served):
-    """What holders of links and cookies may send to: (method, path, cookie)."""
+    """Return the requests possible with links and cookies: (method, path, cookie)."""
     found = []
     for environment in served.box.environments:
         keyring, write = environment.keyring, environment.database.write
@@ -192,7 +192,7 @@ def opened(served):
 
 @pytest.mark.slow
 @pytest.mark.process
-def test_a_door_scans_on_beside_eight_who_send_the_worst(served):
+def test_a_door_can_scan_while_eight_clients_send_the_worst_bodies(served):
     _, token = served.run(served.live.database.write(issue_terminal, "Front door"))
     command = [sys.executable, "-m", "tests.promises.attacks.hostile_bodies", str(served.port)]
     costs = []
@@ -210,11 +210,11 @@ def test_a_door_scans_on_beside_eight_who_send_the_worst(served):
         finally:
             sending.kill()
 
-    # All that the box did between the question and the verdict.
+    # The work of the box between the request and the verdict.
     assert statistics.median(costs) < 0.050
 
 
-def test_the_limit_of_an_address_is_spent_before_the_body_is_read(served, opened):
+def test_the_rate_limit_of_an_address_is_applied_before_the_body_is_read(served, opened):
     forms = [path for _, path in served.public() if "/portal/" in path or path.endswith("/book")]
     links = [(path, cookie) for method, path, cookie in opened if method == "POST"]
     for path, cookie in [*((path, "") for path in forms), *links]:
@@ -227,6 +227,6 @@ def test_the_limit_of_an_address_is_spent_before_the_body_is_read(served, opened
             ]
             for sender in senders:
                 sender.sendall(head)
-            # A body would be waited for 30 s.
+            # The box would wait for a body for 30 s.
             answered, _, _ = select.select(senders, [], [], 20)
             assert answered[0].recv(12) == b"HTTP/1.1 429", path

@@ -1,4 +1,4 @@
-"""Nothing secret is in what git keeps (ASVS 13.3). `make check` runs it."""
+"""The files in git contain no secrets (ASVS 13.3). `make check` runs this test."""
 
 import re
 import subprocess
@@ -21,7 +21,7 @@ DETECTORS = (
 )  # fmt: skip
 OWN = re.compile(r"svc_(?:live|test|terminal)_[0-9a-f]{48}|whsec_[\w-]{43}\b")
 HARMLESS = {
-    ("appliance/tls/certificates.py", "BEGIN PRIVATE KEY"),  # says what is expected
+    ("appliance/tls/certificates.py", "BEGIN PRIVATE KEY"),  # contains expected values
     ("appliance/core/errors.py", "try again in {seconds} s. Nothing is lost."),  # of a sentence
     ("docs/reference/api.md", "whsec_3q2-7wEXAMPLEONLYxT0zJrYbVdK9mHnQ5uLcWsPf8A"),  # the same
     ("web/api/openapi.md", "whsec_3q2-7wEXAMPLEONLYxT0zJrYbVdK9mHnQ5uLcWsPf8A"),
@@ -38,7 +38,7 @@ PARTS = 4  # looked through one beside the other
 
 
 def secrets_in(path, name):
-    """(name, value) of each text in the file that looks like a secret."""
+    """Return (name, value) of each text in the file that looks like a secret."""
     asked = [each for each in DETECTORS if each != MADE_UP or not name.startswith("tests/")]
     with transient_settings({"plugins_used": [{"name": each} for each in asked]}):
         found = {(name, str(each.secret_value)) for each in scan_file(str(path))}
@@ -53,7 +53,7 @@ def secrets_in(path, name):
 @pytest.mark.slow
 @pytest.mark.process
 @pytest.mark.parametrize("part", range(PARTS))
-def test_nothing_secret_is_in_the_repository(part):
+def test_the_repository_contains_no_secrets(part):
     listed = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -76,7 +76,7 @@ def test_nothing_secret_is_in_the_repository(part):
         "password = '" + "Kx93hfk2Lq0z'",
     ],
 )
-def test_a_secret_that_somebody_leaves_is_found(tmp_path, secret):
+def test_the_check_finds_a_secret_left_in_a_file(tmp_path, secret):
     path = tmp_path / "notes.py"
     path.write_text(f"{secret}\n", "utf-8")
 

@@ -1,4 +1,4 @@
-"""Guessed passwords keep nobody else from signing in."""
+"""Failed sign-ins of strangers do not lock out other people."""
 
 from itertools import count
 
@@ -17,7 +17,7 @@ PROXY = with_settings(server={"trusted_proxies": ("127.0.0.1",)})
     ("path", "tries", "unknown"),
     [("/portal/sign-in", 60, 401), ("/portal/welcome", 10, 404), ("/portal/setup", 10, 404)],
 )
-async def test_a_stranger_behind_our_proxy_uses_up_nobody_elses_tries(
+async def test_failed_sign_ins_through_a_proxy_count_only_for_their_own_client(
     tmp_path, clock, path, tries, unknown
 ):
     numbers = count()
@@ -36,7 +36,7 @@ async def test_a_stranger_behind_our_proxy_uses_up_nobody_elses_tries(
         running.app[PASSWORDS].cost = CHEAP
         await an_account(running)
         one = [await status(running, "203.0.113.5") for _ in range(tries + 1)]
-        # Whoever has IPv6 has a whole network of addresses: they count as one.
+        # A client with IPv6 has a whole network of addresses, which count as one.
         network = [await status(running, f"2001:db8::{n:x}") for n in range(tries + 1)]
         other = await status(running, "203.0.113.6")
 
@@ -44,7 +44,7 @@ async def test_a_stranger_behind_our_proxy_uses_up_nobody_elses_tries(
     assert other == unknown
 
 
-async def test_a_stranger_on_the_houses_own_network_shuts_no_browser_of_the_house_out(running):
+async def test_failed_sign_ins_from_the_lan_do_not_lock_out_known_browsers(running):
     await an_account(running)
     name = running.cookie("device")
     known = f"{name}={(await sign_in(running))[3][name]}"
@@ -59,7 +59,7 @@ async def test_a_stranger_on_the_houses_own_network_shuts_no_browser_of_the_hous
     assert (stranger[0], made_up[0], mine[0]) == (429, 429, 303)
 
 
-async def test_made_up_names_do_not_fill_the_security_log(running, clock):
+async def test_sign_ins_with_invented_names_do_not_fill_the_audit_log(running, clock):
     await an_account(running)
     running.app[PASSWORDS].cost = CHEAP
     for number in range(30):

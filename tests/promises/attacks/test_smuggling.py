@@ -1,6 +1,6 @@
-"""Request smuggling: of two requests that hide in each other, the hidden one is never run.
+"""Request smuggling: a request hidden in another one is never executed.
 
-Each beginning may be read differently by two programs, and a second request is hidden behind it.
+Two programs could read each first part differently, and a second request is hidden behind it.
 """
 
 import re
@@ -114,7 +114,7 @@ def request_lines():
 
 
 def well_framed():
-    """Where they end is plain, so what follows is a request of its own; they are refused."""
+    """Yield unusual requests with a clear end, by name."""
     end = b"Content-Length: 0\r\n\r\n"
     for host in (b" local host", b" evil.example", b"", b" a@localhost.evil", b" [::1"):
         yield f"host {host!r}", LINE + b"Host:" + host + b"\r\n" + end
@@ -138,7 +138,7 @@ def serving(tmp_path_factory):
 
 
 def answers(port, raw, patience=1.5):
-    """The status lines that come back until the box hangs up, or says nothing more."""
+    """Return the status lines until the box closes the connection or sends nothing more."""
     received = b""
     with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
         connection.settimeout(patience)
@@ -150,12 +150,12 @@ def answers(port, raw, patience=1.5):
     return [int(status) for status in re.findall(rb"HTTP/1\.[01] (\d{3})", received)]
 
 
-def test_the_hidden_request_alone_is_a_good_one(serving):
+def test_the_hidden_request_would_succeed_if_it_were_sent_openly(serving):
     assert answers(serving.port, HIDDEN, 20) == [200]
 
 
 @pytest.mark.parametrize("name", CORPUS)
-def test_no_hidden_request_is_run(serving, name):
+def test_no_hidden_request_is_executed(serving, name):
     found = answers(serving.port, CORPUS[name] + HIDDEN)
 
     assert 200 not in found
@@ -164,14 +164,14 @@ def test_no_hidden_request_is_run(serving, name):
 
 @pytest.fixture(scope="module")
 def refusals(serving):
-    """What each is answered: all at once, for after each it takes a while to know that was all."""
+    """Return the answers to all requests, sent in parallel because each needs a wait."""
     with ThreadPoolExecutor(len(WELL_FRAMED)) as pool:
         found = pool.map(lambda raw: answers(serving.port, raw, 20), WELL_FRAMED.values())
         return dict(zip(WELL_FRAMED, found, strict=True))
 
 
 @pytest.mark.parametrize("name", WELL_FRAMED)
-def test_what_is_odd_but_plainly_framed_is_refused(refusals, name):
+def test_an_unusual_but_clearly_framed_request_is_refused(refusals, name):
     found = refusals[name]
 
     assert len(found) == 1

@@ -1,6 +1,6 @@
-"""Wild headers, addresses and bodies on every route of the box: refused or answered, never a 500.
+"""Random headers, addresses and bodies on every route never cause a 500.
 
-Each round is repeatable: its number is the seed. `make soak` tries 60,000.
+Each round can be repeated, because its number is the seed. `make soak` tries 60,000.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ FIELDS = (
 
 
 class Wild:
-    """Draws one request: most of it good, some of it not."""
+    """Draws one request, mostly valid and partly invalid."""
 
     def __init__(self, seed, routes, principals):
         self.draw = random.Random(seed)
@@ -93,7 +93,7 @@ class Wild:
 
 
 async def status_of(port, raw):
-    """The status of the answer; its body, which may be a stream without an end, is not read."""
+    """Return the status of the answer without reading its body, which may be endless."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         writer.write(raw)
@@ -105,7 +105,7 @@ async def status_of(port, raw):
 
 
 @pytest.mark.parametrize("rounds", [100, pytest.param(ROUNDS, marks=pytest.mark.slow)])
-async def test_no_request_whatever_is_an_accident(running, caplog, rounds):
+async def test_no_random_request_causes_an_internal_error(running, caplog, rounds):
     caplog.set_level(logging.WARNING)
     caplog.set_level(logging.CRITICAL, logger="aiohttp.server")  # tests/app/test_connection.py
     person = await a_person(running, "owner")
@@ -118,7 +118,7 @@ async def test_no_request_whatever_is_an_accident(running, caplog, rounds):
         {"Authorization": f"Bearer {running.live_key}"},
         {"Authorization": f"Bearer {token}"},
     ]
-    # What ends the session or the day of this test is left to its own tests.
+    # Routes that end the session or the evening have their own tests.
     known = {
         (route.method, route.resource.canonical)
         for route in running.app.router.routes()
@@ -150,7 +150,7 @@ async def test_no_request_whatever_is_an_accident(running, caplog, rounds):
         "/portal/reservations/new?date=9999-12-31",
     ],
 )
-async def test_an_address_that_no_page_links_to_is_no_accident(running, path):
+async def test_an_unlinked_address_causes_no_internal_error(running, path):
     owner = await a_person(running)
 
     status, _, _ = await owner.get(path)

@@ -1,4 +1,4 @@
-"""Power cuts during an upgrade, and in the start after it: the old schema or the new, never a mix.
+"""A power cut during an upgrade or the next start leaves the old schema or the new one.
 
 The real migration runs on the simulated disk and is cut after a random number of writes, perhaps
 again while the next start recovers and retries. MIGRATION_CUT_SEED repeats a run.
@@ -80,7 +80,9 @@ def rows_of(connection, table):
     return [{n: v for n, v in zip(names, row, strict=True) if n != "mood"} for row in cursor]
 
 
-def test_an_upgrade_that_is_cut_anywhere_leaves_the_old_box_or_the_new_one(vfs, furnished, start):
+def test_an_upgrade_interrupted_at_any_write_leaves_the_old_or_the_new_schema(
+    vfs, furnished, start
+):
     seed = os.environ.get("MIGRATION_CUT_SEED") or f"{random.SystemRandom().randrange(10**9)}"
     draw, progress = random.Random(seed), Progress(f"migration cuts, seed {seed}")
     venue = a_venue(vfs, furnished, seed)

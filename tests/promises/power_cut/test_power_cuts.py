@@ -19,8 +19,8 @@ from tests.promises.power_cut.vfs import Disk
 from tests.soak.scale import FULL, Progress, tell
 
 CUTS, CHANGES = (10_000, 250) if FULL else (300, 160)
-FAILURES = 3_000 if FULL else 60
-OF_ONE_VENUE = 25  # runs, before its file grows too big to be fast
+FAILURES = 3_000 if FULL else 25
+OF_ONE_VENUE = 25  # maximum runs per file, because a large file is slow
 MOST_SYNCS = 60
 MOST_STARTS = 4
 
@@ -67,7 +67,7 @@ async def fail_a_sync(venue):
     venue.files = disk.after_a_cut(draw)
 
 
-def test_nothing_acknowledged_is_lost_and_no_table_is_held_twice(vfs, furnished):
+def test_a_power_cut_loses_nothing_acknowledged_and_no_table_has_two_holders(vfs, furnished):
     seed = a_seed()
 
     found, venues = suffer(vfs, furnished, seed, CUTS, lose_power)
@@ -81,7 +81,7 @@ def test_nothing_acknowledged_is_lost_and_no_table_is_held_twice(vfs, furnished)
 # SQLite ignores a checkpoint that fails in a COMMIT and repeats it whole; apsw warns of the error.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("lives", [8, pytest.param(FAILURES, marks=pytest.mark.slow)])
-def test_after_a_sync_that_failed_nothing_acknowledged_is_ever_lost(vfs, furnished, lives):
+def test_nothing_acknowledged_is_lost_after_a_failed_sync(vfs, furnished, lives):
     seed = a_seed()
 
     found, venues = suffer(vfs, furnished, seed, lives, fail_a_sync)
@@ -114,7 +114,7 @@ def disarm(connection):
         pytest.param(lose_power, {"prepare": disarm}, "I2", id="no trigger and no check"),
     ],
 )  # fmt: skip
-def test_without_its_guard_the_same_faults_are_reported(
+def test_the_simulator_reports_a_loss_if_a_safeguard_is_removed(
     vfs, furnished, monkeypatch, live, changes, promise
 ):
     if promise == "I2":
@@ -125,7 +125,7 @@ def test_without_its_guard_the_same_faults_are_reported(
     assert any(complaint.startswith(promise) for complaint in found)
 
 
-def test_the_disk_keeps_what_was_synced_and_may_lose_or_tear_the_rest():
+def test_the_simulated_disk_keeps_synced_data_and_may_lose_or_tear_the_rest():
     disk = Disk({"f": b"a" * 2048})
     file = disk.files["f"]
     file.write(0, b"b" * 512)

@@ -45,7 +45,7 @@ class Facts:
 
 @dataclass
 class VenueOnDisk:
-    """One venue through many cuts. `prepare` may weaken connections, to test the checks."""
+    """A venue with repeated power cuts. `prepare` may weaken connections, to test the checks."""
 
     vfs: object
     files: dict
@@ -53,7 +53,7 @@ class VenueOnDisk:
     terminal: object
     draw: random.Random
     prepare: Callable = lambda _: None
-    empties_log: bool = True  # at a start after a failed sync
+    empties_log: bool = True  # errors at a start after a failed sync
     facts: Facts = field(default_factory=Facts)
     clock: StoppedClock = field(default_factory=lambda: StoppedClock("2026-11-21T19:00:00Z"))
     granted_after_failure: int = 0

@@ -87,7 +87,7 @@ def attempt(make_client, names):
         ("another certificate", {"issuer": None}, "tls_cert"),
     ],
 )
-async def test_bad_tls_is_refused_and_not_one_byte_of_the_request_is_sent(
+async def test_no_byte_of_a_request_is_sent_to_a_receiver_with_invalid_tls(
     attempt, authority, tls_looks_at_dates, trust, shown, code
 ):
     options = {"issuer": authority} | {n: v for n, v in shown.items() if n != "old tls"}
@@ -111,7 +111,7 @@ async def test_bad_tls_is_refused_and_not_one_byte_of_the_request_is_sent(
     [("authority", {}, HOST), ("authority", {"name": "127.0.0.1"}, "127.0.0.1"),
      ("its own certificate", {"issuer": None}, HOST)],
 )  # fmt: skip
-async def test_an_own_authority_or_the_certificate_itself_is_enough(
+async def test_a_private_authority_or_the_certificate_itself_can_be_trusted(
     attempt, authority, trust, options, host
 ):
     certificate = Certificate(**{"issuer": authority} | options)
@@ -132,7 +132,7 @@ def only_tls_1_0(context):
     context.set_ciphers("ALL:@SECLEVEL=0")
 
 
-async def test_what_the_owner_trusts_is_in_force_at_the_next_connection(
+async def test_a_newly_trusted_certificate_applies_to_the_next_connection(
     world, names, authority, timer, change_outside
 ):
     change_outside(trust=SystemTrust())

@@ -106,7 +106,7 @@ def harmless(port):
     ("dialling", "every"),
     [("strict", 7), pytest.param("direct", 1, marks=pytest.mark.slow)],
 )
-async def test_planted_in_the_database_not_one_of_them_is_dialled(
+async def test_forbidden_urls_inserted_into_the_database_are_never_dialled(
     world, listener, dialling, every, request
 ):
     request.getfixturevalue(dialling)
@@ -125,7 +125,9 @@ async def test_planted_in_the_database_not_one_of_them_is_dialled(
     assert listener.accepted == 0
 
 
-async def test_the_listener_would_have_seen_it(world, change_outside, names, listener):
+async def test_the_listener_would_count_a_forbidden_connection(
+    world, change_outside, names, listener
+):
     guard = EgressGuard(EgressPolicy(("127.0.0.0/8",), lambda _: False), names)
     change_outside(guard=guard)
     await planted(world, [f"http://127.0.0.1:{listener.port}/"])
@@ -141,7 +143,7 @@ async def test_the_listener_would_have_seen_it(world, change_outside, names, lis
     [["127.0.0.1"], ["::1"], ["169.254.169.254"], ["93.184.216.34", "fd00::1"],
      ["93.184.216.34", "::ffff:10.0.0.1"]],
 )  # fmt: skip
-async def test_a_name_that_changes_between_check_and_dial_is_not_dialled(
+async def test_a_name_whose_address_changes_after_the_check_is_not_dialled(
     world, strict, names, listener, addresses
 ):
     url = f"http://rebinding.example:{listener.port}/"

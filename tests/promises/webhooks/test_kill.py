@@ -73,7 +73,7 @@ class EventfulLoad(Load):
                 return
 
 
-async def test_no_delivery_is_lost_to_a_kill_and_what_comes_twice_has_the_same_id(tmp_path):
+async def test_a_kill_loses_no_delivery_and_a_repeated_one_has_the_same_id(tmp_path):
     seed = int(os.environ.get("KILL_SEED", random.randrange(10**6)))
     print(f"\nKILL_SEED={seed}")
     draw, begun, rounds = random.Random(seed), time.monotonic(), 0

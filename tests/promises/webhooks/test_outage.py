@@ -29,7 +29,7 @@ def pending(world):
 @pytest.mark.parametrize(
     "events", [100, pytest.param(10_000 if FULL else 300, marks=pytest.mark.slow)]
 )
-async def test_what_waited_while_the_box_was_off_is_drained_and_a_fresh_event_passes_it(
+async def test_deliveries_queued_while_the_box_was_off_are_sent_without_delaying_new_events(
     world, open_receiver, change_outside, events
 ):
     change_outside(budgets=Budgets())
@@ -63,7 +63,7 @@ async def test_what_waited_while_the_box_was_off_is_drained_and_a_fresh_event_pa
             assert told.index(reservation_id) - before[place] <= OVERTAKEN_AT_MOST
 
 
-async def test_a_fresh_event_does_not_pass_an_older_one_about_the_same_reservation(
+async def test_a_new_event_is_not_sent_before_an_older_one_of_the_same_reservation(
     world, receiver, change_outside
 ):
     change_outside(budgets=Budgets())
@@ -88,7 +88,7 @@ async def test_a_fresh_event_does_not_pass_an_older_one_about_the_same_reservati
     assert created < told.index(("reservation.cancelled", last))
 
 
-async def test_a_full_disk_keeps_results_in_memory_stops_new_sends_and_books_nothing_by_half(
+async def test_on_a_full_disk_results_stay_in_memory_and_no_deliveries_are_sent(
     world, receiver, monkeypatch
 ):
     monkeypatch.setattr("appliance.webhooks.recorder._AGAIN_SECONDS", 0.05)

@@ -56,7 +56,7 @@ def patience(monkeypatch):
 
 
 @pytest.mark.slow
-async def test_a_receiver_that_never_answers_is_given_up_in_time_and_delays_no_other(
+async def test_a_receiver_that_never_answers_times_out_and_delays_no_other(
     world, open_receiver, change_outside, patience
 ):
     change_outside(budgets=BUDGETS)
@@ -99,9 +99,9 @@ def flood():
         process.stdout.close()
 
 
-def most_memory(*, begin_anew=False):
+def most_memory(*, start_over=False):
     """Return the peak memory of this process since the last reset, in bytes."""
-    if begin_anew:
+    if start_over:
         Path("/proc/self/clear_refs").write_text("5")
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
@@ -109,10 +109,10 @@ def most_memory(*, begin_anew=False):
 
 @pytest.mark.process
 @pytest.mark.parametrize("kind", ["chunks", "bomb", "headers"])
-async def test_an_answer_of_any_size_costs_less_than_a_mebibyte(make_client, receiver, flood, kind):
+async def test_a_response_of_any_size_uses_less_than_a_mebibyte(make_client, receiver, flood, kind):
     assert (await make_client(receiver.url).post(REQUEST)).delivered
     client = make_client(flood(kind))
-    before = most_memory(begin_anew=True)
+    before = most_memory(start_over=True)
 
     outcomes = [await client.post(REQUEST) for _ in range(10)]
 

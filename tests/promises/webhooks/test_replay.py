@@ -41,7 +41,7 @@ async def failed_once(world, receiver):
     return endpoint, request
 
 
-async def test_a_replay_while_a_retry_is_pending_is_one_attempt_of_the_same_row(
+async def test_replaying_a_delivery_with_a_pending_retry_makes_one_attempt(
     world, receiver, timer, failed_once
 ):
     _, request = failed_once
@@ -59,7 +59,7 @@ async def test_a_replay_while_a_retry_is_pending_is_one_attempt_of_the_same_row(
     assert world.attempts() == [(1, "http_500"), (2, "http_500"), (3, "delivered")]
 
 
-async def test_a_double_click_sends_once(world, receiver):
+async def test_double_clicking_replay_sends_once(world, receiver):
     await world.register(receiver.url)
     await world.start()
     await world.book()
@@ -87,7 +87,7 @@ async def test_a_double_click_sends_once(world, receiver):
     ],
     ids=["fails", "succeeds"],
 )
-async def test_a_replay_during_a_retry_follows_it_and_never_joins_it(
+async def test_a_replay_during_an_attempt_starts_after_it(
     world, receiver, timer, failed_once, retry, outcomes
 ):
     _, request = failed_once
@@ -106,7 +106,7 @@ async def test_a_replay_during_a_retry_follows_it_and_never_joins_it(
     assert receiver.most_at_once == 1
 
 
-async def test_a_replayed_delivery_is_retried_on_the_whole_schedule_again(
+async def test_a_replayed_delivery_gets_the_whole_retry_schedule_again(
     world, receiver, timer, failed_once
 ):
     endpoint, request = failed_once
@@ -130,7 +130,7 @@ async def test_a_replayed_delivery_is_retried_on_the_whole_schedule_again(
     assert timer.next_alarm is None
 
 
-async def test_what_was_cancelled_with_its_endpoint_arrives_when_it_is_replayed(world, receiver):
+async def test_a_delivery_cancelled_with_its_endpoint_arrives_after_a_replay(world, receiver):
     endpoint, _ = await world.register(receiver.url)
     await world.book(3)
     await world.database.write(deactivate_endpoint, endpoint.id)
@@ -144,7 +144,7 @@ async def test_what_was_cancelled_with_its_endpoint_arrives_when_it_is_replayed(
 
 
 def many_dead(tx, endpoint_id, count):
-    """Insert dead deliveries of test events of yesterday."""
+    """Insert dead deliveries of yesterday's test events."""
     for _ in range(count):
         seq = tx.insert("event", {"type": "webhook.test", "occurred_at": tx.now - 86_400_000})
         tx.insert("delivery", {"id": tx.new_id(), "endpoint_id": endpoint_id, "event_seq": seq,
@@ -153,7 +153,7 @@ def many_dead(tx, endpoint_id, count):
 
 
 @pytest.mark.slow
-async def test_ten_thousand_replays_go_page_by_page_and_delay_no_fresh_event(world, receiver):
+async def test_ten_thousand_replays_are_queued_by_page_and_delay_no_new_event(world, receiver):
     endpoint, _ = await world.register(receiver.url)
     await world.database.write(many_dead, endpoint.id, 10_000)
     receiver.delay = 0.02
@@ -175,7 +175,7 @@ async def test_ten_thousand_replays_go_page_by_page_and_delay_no_fresh_event(wor
 
     assert progress.replayed == 10_000
     assert max(changed) <= REPLAY_PAGE
-    assert max(behind) <= 16  # those in flight, and as many that ended in the meantime
+    assert max(behind) <= 16  # deliveries in flight, and as many that ended in the meantime
     assert world.rows("SELECT count(*) FROM delivery WHERE state = 'pending'")[0][0] > 5_000
 
 

@@ -64,7 +64,7 @@ def flipped(raw):
 
 
 @pytest.mark.process
-async def test_stripes_library_accepts_what_arrived_and_no_other_bit_secret_or_age(
+async def test_stripes_library_rejects_deliveries_with_a_changed_bit_secret_or_age(
     world, receiver, judge
 ):
     endpoint, old = await world.register(receiver.url)
@@ -104,7 +104,7 @@ def settings():
 
 
 @pytest.mark.parametrize("text", HAZARDS.values(), ids=HAZARDS.keys())
-async def test_a_hazardous_name_arrives_as_it_was_given_under_a_signature_that_holds(
+async def test_a_name_with_hazardous_characters_arrives_unchanged_with_a_valid_signature(
     running, receiver, text
 ):
     hook = {"url": receiver.url, "events": ["reservation.created"]}

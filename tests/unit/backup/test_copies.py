@@ -90,7 +90,7 @@ def test_a_copy_that_the_target_truncated_is_copied_again(made, shelf):
     assert shelf.files[path.name] == path.read_bytes()
 
 
-def test_a_copy_that_the_target_damaged_is_noticed(made, shelf):
+def test_a_copy_that_the_target_damaged_is_detected(made, shelf):
     path, _ = a_maker(made).make()
     content = path.read_bytes()
     shelf.files[path.name] = content[:-1] + bytes([content[-1] ^ 1])

@@ -136,7 +136,7 @@ def test_a_malicious_backup_cannot_write_control_characters_to_the_console(
 
 @pytest.mark.parametrize("argv", [("key", "list"), ("doctor",)])
 @pytest.mark.parametrize("encoding", ["ascii", "iso8859-1"])
-def test_a_terminal_without_the_letters_of_a_text_still_gets_its_answer(
+def test_a_console_that_cannot_display_some_letters_still_gets_the_output(
     box, monkeypatch, argv, encoding
 ):
     box(*KEY, "--name", "رياض’")

@@ -48,7 +48,7 @@ def test_an_invalid_character_from_an_editor_is_reported_with_its_line(raw, name
     assert named in str(caught.value)
 
 
-def test_the_settings_of_a_bridge_are_read_in_this_way_too(tmp_path):
+def test_the_settings_of_a_bridge_are_read_like_edited_files(tmp_path):
     file = tmp_path / "edited.toml"
     file.write_bytes("\nname = “Riad”\n".encode())
 

@@ -76,7 +76,7 @@ def a_reservation(tx, **changes):
     return values["id"]
 
 
-def a_letter_in(
+def an_email_in(
     tx, *, kind="confirmation", keep=False, recipient=GUEST, language="fr", **reservation
 ):
     """Insert a reservation and queue an email about it. Return the email's id."""
@@ -85,21 +85,21 @@ def a_letter_in(
 
 
 @pytest.fixture
-def a_letter(environment):
-    """Return `a_letter(language="ar")`, which queues a confirmation for a time of its own."""
+def an_email(environment):
+    """Return `an_email(language="ar")`, which queues a confirmation for a time of its own."""
     minute = iter(range(0, 2000, 2))
 
     async def queue(**values):
         starts = next(minute)
         values = {"starts": starts, "ends": starts + 1} | values
-        return await environment.database.write(a_letter_in, **values)
+        return await environment.database.write(an_email_in, **values)
 
     return queue
 
 
 @pytest.fixture
-def letter_row(environment):
-    return lambda letter_id: environment.database.peek(find_email, letter_id)
+def email_row(environment):
+    return lambda email_id: environment.database.peek(find_email, email_id)
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ async def email_worker(environment, clock, mailbox):
 
 
 @pytest.fixture
-async def deliver(at_port, clock, a_letter, letter_row):
+async def deliver(at_port, clock, an_email, email_row):
     """Return `deliver(port)`, which queues an email and sends it to the server at that port.
 
     Its result is the outcome of `send_now`, the row of the email, and the worker.
@@ -143,9 +143,9 @@ async def deliver(at_port, clock, a_letter, letter_row):
         email_worker.answer_within = answer_within
         await email_worker.start()
         workers.append(email_worker)
-        letter_id = await a_letter(**letter)
-        outcome = await email_worker.send_now(letter_id)
-        return outcome, letter_row(letter_id), email_worker
+        email_id = await an_email(**letter)
+        outcome = await email_worker.send_now(email_id)
+        return outcome, email_row(email_id), email_worker
 
     yield through
     for email_worker in workers:

@@ -65,7 +65,7 @@ def with_changes(contents, **changes):
     return contents
 
 
-def check_one_letter(message, benign):
+def check_one_email(message, benign):
     """Check that `message` has exactly the headers, addresses and elements of `benign`."""
     letter, usual = received(message), received(benign)
     assert letter.keys() == usual.keys()
@@ -94,9 +94,9 @@ def elements(html):
 
 
 @pytest.fixture
-async def contents(environment, a_letter):
-    letter_id = await a_letter(access_code="SVC-7K2M", starts=1170, ends=1320)
-    return await environment.database.read(read_contents, environment, letter_id)
+async def contents(environment, an_email):
+    email_id = await an_email(access_code="SVC-7K2M", starts=1170, ends=1320)
+    return await environment.database.read(read_contents, environment, email_id)
 
 
 async def test_the_qr_code_in_the_email_decodes_to_the_guest_pass(contents, monkeypatch):
@@ -168,9 +168,9 @@ async def test_an_email_to_an_unusable_address_is_not_composed(contents, address
     assert Composer(address).sender is None
 
 
-async def test_the_outbox_shows_an_email_even_if_no_sender_is_configured(at_port, a_letter):
+async def test_the_outbox_shows_an_email_even_if_no_sender_is_configured(at_port, an_email):
     environment = at_port(25, sender="")
-    letter = await render_email(environment, await a_letter())
+    letter = await render_email(environment, await an_email())
 
     assert letter["From"].addresses[0].addr_spec == "letters@venuebox.invalid"
     with pytest.raises(NotFound):
@@ -191,8 +191,8 @@ def contents_of(environment):
             values = {"access_code": "SVC-7K2M", "status": status} | reservation
             return queue_email(tx, a_reservation(tx, **values), kind, GUEST, language, keep=False)
 
-        letter_id = await environment.database.write(queue)
-        return await environment.database.read(read_contents, environment, letter_id)
+        email_id = await environment.database.write(queue)
+        return await environment.database.read(read_contents, environment, email_id)
 
     return read
 
@@ -279,7 +279,7 @@ async def test_typed_text_cannot_inject_markup_or_headers_into_an_email(contents
 
     letter = Composer(SENDER).compose(hostile)
 
-    check_one_letter(letter, Composer(SENDER).compose(contents))
+    check_one_email(letter, Composer(SENDER).compose(contents))
     if kind in WITH_CALENDAR:
         event = the_event(received(letter))
         usual = the_event(received(Composer(SENDER).compose(contents)))

@@ -56,7 +56,7 @@ async def test_the_status_code_of_the_mail_server_decides_between_retrying_and_g
     [("421 4.7.0 so many and no more", 3), ("451 4.7.0 rate of a session", 3), (None, 1)],
 )
 async def test_waiting_emails_share_as_few_connections_as_the_server_allows(
-    at_port, a_letter, clock, answer, connections
+    at_port, an_email, clock, answer, connections
 ):
     class Moody(Handler):
         async def handle_MAIL(self, server, session, envelope, address, options):  # noqa: N802
@@ -65,7 +65,7 @@ async def test_waiting_emails_share_as_few_connections_as_the_server_allows(
             return await super().handle_MAIL(server, session, envelope, address, options)
 
     for _ in range(5):
-        await a_letter()
+        await an_email()
     async with smtp_server(Moody()) as (port, handler):
         email_worker = EmailWorker(at_port(port))
         await email_worker.start()
@@ -127,9 +127,7 @@ async def test_a_server_that_hangs_while_receiving_an_email_is_given_up(deliver)
     assert email_worker._environment.database.peek(find_email, row.id).attempts == 1
 
 
-async def test_an_email_is_not_sent_again_while_the_server_is_slow_to_accept_it(
-    deliver, letter_row
-):
+async def test_an_email_is_not_sent_again_while_the_server_is_slow_to_accept_it(deliver, email_row):
     class Pondering(Handler):
         async def handle_DATA(self, server, session, envelope):  # noqa: N802
             await asyncio.sleep(0.8)
@@ -142,7 +140,7 @@ async def test_an_email_is_not_sent_again_while_the_server_is_slow_to_accept_it(
         assert outcome == "failed"
         await settle(email_worker)
 
-    assert letter_row(row.id).state == "sent"
+    assert email_row(row.id).state == "sent"
     assert len(handler.envelopes) == 1
 
 

@@ -24,8 +24,8 @@ def server_tls(certificate):
 
 
 @pytest.fixture
-async def message(environment, a_letter):
-    return await render_email(environment, await a_letter())
+async def message(environment, an_email):
+    return await render_email(environment, await an_email())
 
 
 def settings_for(port, security, **more):

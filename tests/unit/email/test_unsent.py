@@ -8,14 +8,14 @@ MINUTE = 60
 
 @pytest.mark.parametrize("missing", ["host", "sender"])
 async def test_emails_wait_if_no_mail_server_or_sender_is_configured(
-    at_port, clock, a_letter, letter_row, missing
+    at_port, clock, an_email, email_row, missing
 ):
     email_worker = EmailWorker(at_port(25, **{missing: ""}))
     await email_worker.start()
-    letter_id = await a_letter()
+    email_id = await an_email()
 
-    assert await email_worker.send_now(letter_id) == "failed"
-    assert letter_row(letter_id).state == "waiting"
+    assert await email_worker.send_now(email_id) == "failed"
+    assert email_row(email_id).state == "waiting"
     await email_worker.close()
 
 
@@ -33,35 +33,35 @@ async def test_emails_wait_if_no_mail_server_or_sender_is_configured(
     ],
 )
 async def test_an_email_that_became_pointless_is_not_sent(
-    email_worker, a_letter, mailbox, letter_row, change, reason
+    email_worker, an_email, mailbox, email_row, change, reason
 ):
-    letter_id = await a_letter(**change)
+    email_id = await an_email(**change)
 
-    assert await email_worker.send_now(letter_id) == "failed"
-    row = letter_row(letter_id)
+    assert await email_worker.send_now(email_id) == "failed"
+    row = email_row(email_id)
     assert (row.state, row.trouble) == ("failed", reason)
     assert mailbox.messages == []
 
 
 async def test_an_erased_guest_gets_no_more_emails(
-    email_worker, environment, a_letter, mailbox, letter_row, clock
+    email_worker, environment, an_email, mailbox, email_row, clock
 ):
     mailbox.refuse("deferred")
-    letter_id = await a_letter()
-    await email_worker.send_now(letter_id)
+    email_id = await an_email()
+    await email_worker.send_now(email_id)
     await environment.database.write(lambda tx: tx.execute("UPDATE email SET recipient = NULL"))
     mailbox.accept()
     await pass_time(email_worker, clock, MINUTE)
 
-    assert letter_row(letter_id).trouble == "the address was erased"
+    assert email_row(email_id).trouble == "the address was erased"
     assert mailbox.messages == []
 
 
 async def test_in_the_test_environment_an_email_is_stored_as_sent_but_not_sent(
-    email_worker, a_letter, mailbox, letter_row
+    email_worker, an_email, mailbox, email_row
 ):
-    letter_id = await a_letter(keep=True)
+    email_id = await an_email(keep=True)
 
-    assert await email_worker.send_now(letter_id) == "sent"
-    assert letter_row(letter_id).state == "kept"
+    assert await email_worker.send_now(email_id) == "sent"
+    assert email_row(email_id).state == "kept"
     assert mailbox.messages == []

@@ -5,7 +5,7 @@ import pytest
 
 from appliance.clock import format_instant
 from appliance.jobs.reservation_states import free_unpaid
-from appliance.reservations.change import cancel
+from appliance.reservations.change import cancel, change_reservation
 from appliance.reservations.create import enter_for_guest
 from appliance.reservations.payments import record_payment, void_payment
 from appliance.reservations.rows import list_payments, update_reservation
@@ -106,9 +106,9 @@ PREPAID = "UPDATE venue SET reservation_mode = 'prepaid', payment_hours = 48, pa
 LETTERS = "SELECT kind FROM email ORDER BY rowid"
 
 
-async def book_prepaid(world, *, frees):
+async def book_prepaid(world, *, frees, day=date(2026, 11, 28)):
     await world.database.write(lambda tx: tx.execute(PREPAID.replace("?", str(frees))))
-    booking = a_booking(date=date(2026, 11, 28), customer_email="salma@example.com")
+    booking = a_booking(date=day, customer_email="salma@example.com")
     made = await world.database.write(enter_for_guest, booking, notify=True)
     await asyncio.sleep(0)
     return made.id
@@ -116,6 +116,19 @@ async def book_prepaid(world, *, frees):
 
 async def letters(world):
     return [kind for (kind,) in await world.database.read(lambda tx: list(tx.rows(LETTERS)))]
+
+
+async def test_a_move_to_a_later_evening_extends_a_deadline_that_the_old_evening_cut_short(world):
+    await world.start()
+    id_ = await book_prepaid(world, frees=1, day=date(2026, 11, 21))
+    await world.database.write(
+        change_reservation, id_, {"date": date(2026, 11, 28)}, actor="staff:1"
+    )
+
+    await world.pass_until("2026-11-23T18:59:59Z")
+    assert (await world.get(id_)).status == "pending"
+    await world.pass_until("2026-11-23T19:00:00Z")
+    assert (await world.get(id_)).status == "cancelled"
 
 
 @pytest.mark.parametrize(("frees", "status"), [(1, "cancelled"), (0, "pending")])

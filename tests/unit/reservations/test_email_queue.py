@@ -22,15 +22,15 @@ from tests.unit.rows import execute, read
 EMAIL = "salma@guest.example"
 
 
-async def a_letter(environment, language="fr", **options):
+async def an_email(environment, language="fr", **options):
     write = environment.database.write
     reservation = await write(enter_by_staff, a_booking(), actor="staff:1")
     return await write(queue_email, reservation.id, "confirmation", EMAIL, language, **options)
 
 
 @pytest.fixture
-async def letter_id(box):
-    return await a_letter(box.live, keep=False)
+async def email_id(box):
+    return await an_email(box.live, keep=False)
 
 
 @pytest.mark.parametrize("keep", [False, True])
@@ -38,40 +38,40 @@ async def test_a_queued_email_is_due_now_and_one_of_the_test_environment_never(b
     told, database = [], box.live.database
     database.on_commit(told.extend)
 
-    letter_id = await a_letter(box.live, None if keep else "ar", keep=keep)
+    email_id = await an_email(box.live, None if keep else "ar", keep=keep)
 
-    letter = database.peek(find_email, letter_id)
+    letter = database.peek(find_email, email_id)
     assert (letter.state, letter.language) == (("kept", "fr") if keep else ("waiting", "ar"))
     assert letter.recipient == EMAIL
     assert letter.due_at == letter.created_at == box.clock.now()
-    assert (EmailQueued(letter_id) in told) is not keep
+    assert (EmailQueued(email_id) in told) is not keep
     assert len(database.peek(list_waiting_emails)) == (0 if keep else 1)
 
 
 @pytest.mark.parametrize("second", ["accepted", "refused", "deferred", "unreachable"])
 @pytest.mark.parametrize(("first", "state"), [("accepted", "sent"), ("refused", "failed")])
 async def test_an_email_that_was_sent_or_failed_never_changes_state(
-    box, letter_id, first, state, second
+    box, email_id, first, state, second
 ):
     database = box.live.database
-    assert await database.write(record_email_attempt, letter_id, Outcome(first, "why")) is None
-    before = database.peek(find_email, letter_id)
+    assert await database.write(record_email_attempt, email_id, Outcome(first, "why")) is None
+    before = database.peek(find_email, email_id)
 
-    assert await database.write(record_email_attempt, letter_id, Outcome(second, "again")) is None
+    assert await database.write(record_email_attempt, email_id, Outcome(second, "again")) is None
 
     assert before.state == state
-    assert database.peek(find_email, letter_id) == before
+    assert database.peek(find_email, email_id) == before
 
 
-async def test_setting_the_clock_back_does_not_delay_an_email(box, letter_id):
+async def test_setting_the_clock_back_does_not_delay_an_email(box, email_id):
     database = box.live.database
     for _ in range(2):
-        await database.write(record_email_attempt, letter_id, Outcome("deferred", "451"))
+        await database.write(record_email_attempt, email_id, Outcome("deferred", "451"))
 
     assert database.peek(next_email_due_at) == box.clock.now() + 300_000
     assert database.peek(find_due_email) is None
     box.clock.machine.set("2026-11-01T12:00:00Z")
-    assert database.peek(find_due_email) == letter_id
+    assert database.peek(find_due_email) == email_id
 
 
 def letters(box):

@@ -103,7 +103,7 @@ def test_changing_the_directory_name_or_challenge_resets_the_waiting_time(tmp_pa
 
     for acme in ({"directory": "https://other.example/dir"}, {"challenge": "dns-01"}):
         changed = replace(SETTINGS.acme, **acme)
-        # A certificate of the same authority is kept, whatever the challenge was.
+        # A certificate of the same authority is kept after any challenge.
         assert (due(tmp_path, acme=changed) == 0) == ("directory" in acme)
     assert due(tmp_path, server=ServerSettings(app_url="https://new.example")) == 0
 

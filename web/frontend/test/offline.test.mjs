@@ -35,4 +35,5 @@ test("a guest is found offline by a family name that the list does not show", as
   const listed = { searchedName: "Sara Alami" };
   assert.equal((await decide({ text: "alami", listed })).result, "ambiguous");
   assert.equal((await decide({ text: "Bennis", listed })).result, "needs_box");
+  assert.equal((await decide({ text: "b", listed })).result, "unknown_code");
 });

@@ -17,7 +17,7 @@ def settings_of(scanner):
     return {"kind": "serial", "device": str(scanner.link), "answer": answer}
 
 
-async def test_a_scan_is_decided_and_its_colour_drives_the_relay(box, door, scanner, settings_of):
+async def test_a_scan_is_decided_and_its_colour_switches_the_relay(box, door, scanner, settings_of):
     guest = await door.guest()
     text = await door.pass_of(guest)
 

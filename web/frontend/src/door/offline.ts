@@ -220,7 +220,7 @@ function resultFor(scan: Scan, data: OfflineData, guest: Listed, read: ReadPass 
   }
   const unsettled = UNSETTLED[guest.status];
   if (unsettled) return unsettled;
-  const missing = Math.max(0, guest.guests - guest.arrived);
+  const missing = guest.status === "completed" ? 0 : Math.max(0, guest.guests - guest.arrived);
   const out = awaitedBack(guest);
   if (missing + out === 0) return "already_checked_in";
   if ((scan.arrivals ?? 0) > missing + out) return "party_full";
