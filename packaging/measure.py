@@ -57,11 +57,13 @@ def main() -> int:
                 break
             time.sleep(PAUSE_SECONDS * (number >= 2))
     seconds, computing = min(starts)
-    print(f"{'of which it computed':22} {computing:>7.2f} s")
     kept = [
         say("size", f"{size:.1f} MB", size, MEGABYTES, "MB"),
         say("start to first answer", f"{seconds:.2f} s", seconds, START_SECONDS, "s")
         or computing < FAULT_SECONDS,
+    ]
+    print(f"{'of which it computed':22} {computing:>7.2f} s")
+    kept += [
         say("idle memory", f"{memory:.0f} MB", memory, MEMORY_MEGABYTES, "MB"),
     ]
     return 0 if all(kept) else 1

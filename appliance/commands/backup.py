@@ -186,9 +186,10 @@ def _show_kit(arguments: argparse.Namespace, console: Console, directory: DataDi
         return 0
     with console.reading(directory, "live") as reader:
         venue = get_venue(reader).name
+    page = recovery_key.kit_html(key, venue, console.settings(directory).backup.target)
     with open(arguments.html, "w", encoding="utf-8", opener=open_private) as file:
         os.fchmod(file.fileno(), 0o600)  # an existing file keeps its mode when it is opened
-        file.write(recovery_key.kit_html(key, venue, console.settings(directory).backup.target))
+        file.write(page)
     print(f"{arguments.html} written. Print it, then delete the file.")
     return 0
 

@@ -52,7 +52,7 @@ def apply(arguments: argparse.Namespace, console: Console) -> int:
     with ExitStack() as both:  # if one of the changes fails, none is committed
         for environment in ENVIRONMENTS:
             apply_venue(both.enter_context(console.transaction(directory, environment)), venue)
-    print(f"{venue.name}: {len(venue.tables)} tables and {len(venue.slots)} slots applied")
+    print(f"{venue.name} applied. Tables: {len(venue.tables)}, slots: {len(venue.slots)}")
     return 0
 
 

@@ -1,12 +1,14 @@
 """The mirror's database: connect, create the schema, copy a batch, and name errors."""
 
 import asyncio
+import os
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from appliance.core.files import name_user
 from appliance.mirror.changes import Batch, Position
 from appliance.mirror.tables import (
     SCHEMA,
@@ -56,6 +58,12 @@ def _option(url: str, name: str) -> str:
     return parse_qs(urlsplit(url).query).get(name, [""])[0]
 
 
+def _user(url: str) -> str | None:
+    """Return the process's user if the URL names none. In `USER`, sudo leaves another name."""
+    named = urlsplit(url).username or _option(url, "user")
+    return None if named else name_user(os.geteuid())
+
+
 async def _tls(url: str) -> ssl.SSLContext | bool:
     """Return the TLS context that `mirror.url` requires, or False for a connection without TLS."""
     mode = _option(url, "sslmode") or "verify-full"
@@ -80,7 +88,8 @@ async def connected(url: str) -> AsyncIterator["Session"]:
     connection = None
     try:
         connection = await asyncpg.connect(
-            url, ssl=await _tls(url), timeout=_CONNECT_SECONDS, command_timeout=ANSWER_SECONDS,
+            url, user=_user(url), ssl=await _tls(url),
+            timeout=_CONNECT_SECONDS, command_timeout=ANSWER_SECONDS,
             statement_cache_size=0,  # there may be a pooler such as PgBouncer in between
             server_settings={"application_name": "venuebox"},
         )  # fmt: skip

@@ -1,11 +1,15 @@
 """The changes that a box records for its mirror, tested without a server."""
 
+import asyncio
+import os
+
 import pytest
 
+from appliance.core.files import name_user
 from appliance.core.settings import MirrorSettings, parse_settings
 from appliance.mirror import changes
 from appliance.mirror.carrier import start_mirror
-from appliance.mirror.server import server_name
+from appliance.mirror.server import Trouble, connected, server_name
 from appliance.mirror.tables import BY_NAME, TABLES
 from appliance.reservations.create import book
 from tests.builders import a_booking
@@ -117,3 +121,25 @@ def test_an_invalid_or_unverified_mirror_url_is_refused_without_showing_its_pass
 def test_the_mirror_url_is_displayed_without_user_and_password(url, name):
     assert parse_settings(f'[mirror]\nurl = "{url}"', {}).mirror.url == url
     assert server_name(url) == name
+
+
+async def test_without_a_user_in_the_url_the_box_comes_as_the_user_of_its_process(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("USER", "who-typed-sudo")
+    came = []
+
+    async def server(reader, writer):
+        size = int.from_bytes(await reader.readexactly(4))
+        came.append(await reader.readexactly(size - 4))
+        writer.close()
+
+    socket = tmp_path / ".s.PGSQL.5432"
+    async with await asyncio.start_unix_server(server, socket):
+        for user in ("", "box@"):
+            with pytest.raises(Trouble):
+                async with connected(f"postgresql://{user}/venues?host={tmp_path}"):
+                    pass
+    words = [packet[4:].split(b"\0") for packet in came]
+    users = [line[line.index(b"user") + 1].decode() for line in words]
+    assert users == [name_user(os.geteuid()), "box"]
