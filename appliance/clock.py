@@ -83,7 +83,7 @@ class BoxClock:
         self.believe(machine.now())
 
     def believe(self, instant: int) -> None:
-        """Continue from `instant` (ms since 1970), the newest stored or a confirmed time."""
+        """Count on from `instant` (ms since 1970), stored or confirmed by the owner."""
         self._newest = instant, self.machine.monotonic()
 
     def now(self) -> int:

@@ -73,7 +73,7 @@ def unpack(version: str, place: Path = PLACE) -> Path:
             shutil.rmtree(old)
     names = (version if number == 1 else f"{version}-{number}" for number in count(1))
     folder = next(place / name for name in names if not (place / name).exists())
-    # The single-file program has unpacked itself here. PyInstaller deletes these files at its exit.
+    # The one file has unpacked itself here. PyInstaller deletes these files when it exits.
     shutil.copytree(vars(sys)["_MEIPASS"], part / "_internal", symlinks=True)
     (part / "_internal" / _NAME).rename(part / _NAME)
     for path in (part, *part.rglob("*")):

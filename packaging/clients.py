@@ -77,7 +77,7 @@ def pack_typescript(tools: Path, work: Path, folder: Path) -> None:
 def run(folder: Path, *words: str | Path) -> None:
     """Run a program in `folder`. If it fails, exit with its error message."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    times = {"SOURCE_DATE_EPOCH": "315532800"}  # 1980-01-01, the earliest date in a zip
+    times = {"SOURCE_DATE_EPOCH": "315532800"}  # 1980-01-01, the earliest date that a zip can store
     done = subprocess.run(
         words, cwd=folder, env=os.environ | times | {"PATH": path}, timeout=300, check=False,
         capture_output=True, text=True,

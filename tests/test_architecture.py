@@ -173,7 +173,7 @@ def test_the_check_finds_an_import_of_the_web_package_by_its_bare_name(tmp_path,
         ("web/api/venue.py", "import aiosqlite"),
     ],
 )
-def test_the_check_finds_another_sqlite_library(tmp_path, path, source):
+def test_an_import_of_another_sqlite_library_is_found(tmp_path, path, source):
     a_tree(tmp_path, {path: source})
 
     assert len(other_sqlites(tmp_path)) == 1

@@ -70,7 +70,7 @@ def time_zones(context: CheckContext) -> Check:
 def clock(context: CheckContext) -> Check:
     """Check that the clock is synchronised by NTP, or at least near the newest stored instant.
 
-    It may be up to 5 min earlier and 40 days later.
+    It may be at most 5 min before that instant, or 40 days after it.
     """
     at, newest = context.clock.now(), None
     if context.machine.is_synchronised():

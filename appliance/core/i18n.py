@@ -186,7 +186,7 @@ class _Catalogue(gettext.NullTranslations):
         self._choose = gettext.c2py(header.partition("; plural=")[2].partition(";")[0])
 
     def gettext(self, message: str) -> str:
-        """Return the translation of `message`, or itself if there is none."""
+        """Return the translation of `message`, or `message` itself if there is none."""
         forms = self._forms.get(message)
         return forms[0] if forms else message
 

@@ -33,7 +33,8 @@ from appliance.door.verdict import (
     see,
 )
 from appliance.outbox import announce
-from appliance.reservations.model import Reservation
+from appliance.reservations.change import cancel
+from appliance.reservations.model import OPEN_STATUSES, Reservation
 from appliance.reservations.rows import (
     add_history,
     count_evening,
@@ -471,7 +472,7 @@ def _revert(
 ) -> Decided:
     """Take back `people` who came in and `moved` who came back in, or, if negative, went out.
 
-    The verdict says how many were still counted: a correction may have taken some back before.
+    Nobody is taken back twice. A walk-in of whom nobody remains is cancelled.
     """
     if reservation_id is None:
         return Decided(Verdict("undone", admitted=-people, moved=-moved), ())
@@ -486,8 +487,10 @@ def _revert(
     add_history(tx, reservation.id, "undone", actor, people=abs(people + moved))
     if is_reverted:
         announce(tx, "reservation.checkin_reverted", reservation.id)
-    seen = see(reservation, arrived=remaining, out=out)
-    return Decided(Verdict("undone", seen, admitted=taken, moved=gone), (reservation,))
+        if reservation.walk_in and reservation.status in OPEN_STATUSES:  # nobody will come
+            cancel(tx, reservation.id, actor=actor, notify=False)
+    now = get_reservation(tx, reservation.id)
+    return Decided(Verdict("undone", see(now), admitted=taken, moved=gone), (now,))
 
 
 def lower_arrived(tx: Transaction, terminal: Terminal, reservation_id: str, scan_id: str) -> None:

@@ -134,7 +134,7 @@ def _read_code(text: str) -> str:
 
 
 def drop_unseen(text: str) -> str:
-    """Return `text` without characters that nobody sees, with blanks for control characters."""
+    """Return `text` with invisible characters removed and a blank for each control character."""
     if text.isascii() and text.isprintable():
         return text.strip()
     kinds = ((c, unicodedata.category(c)) for c in text)

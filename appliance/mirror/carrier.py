@@ -54,7 +54,7 @@ class Carrier:
             self._retry = min(self._retry * 2, _LONGEST_RETRY)
             if trouble.name != self._trouble:
                 where = server_name(self._settings.url)
-                log.warning("mirror: %s is not filled and will be retried: %s", where, trouble)
+                log.warning("mirror: could not fill %s, will try again: %s", where, trouble)
             await self._note(trouble.name)
         else:
             self._rest(_PACE_SECONDS)

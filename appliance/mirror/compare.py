@@ -31,7 +31,7 @@ class Compared:
 def compare(
     snapshot: Callable[[], AbstractContextManager[Reader]], settings: MirrorSettings
 ) -> tuple[list[Compared], int]:
-    """Return the tables, and the number of rows not copied yet, which are not compared.
+    """Compare each table. Also return the number of rows not copied yet, which are left out.
 
     `snapshot` opens a snapshot of the live database. Raises Trouble if the mirror cannot be read,
     and OperatorError if there is nothing to compare yet.

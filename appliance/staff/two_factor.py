@@ -95,7 +95,7 @@ _KEPT_STEPS = 2880  # used steps are remembered for a day, which has 2880 steps 
 
 
 def find_two_factor(reader: Reader, staff_id: str) -> TwoFactor | None:
-    """Return the account's TOTP secret, even if it is not confirmed yet, or None."""
+    """Return the account's TOTP secret, confirmed or not. Return None if it has none."""
     sql = "SELECT secret, offered_at, since FROM two_factor WHERE staff_id = :id"
     return reader.one(TwoFactor, sql, {"id": staff_id})
 

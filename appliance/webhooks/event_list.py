@@ -22,7 +22,7 @@ _CURSOR = re.compile(r"([0-9]{1,16})-([0-9a-f]{8}|)")
 
 
 class ListedEvent(NamedTuple):
-    """An event. `data` is as in a webhook, with the present state (interface, section 2.9)."""
+    """A listed event. `data` is as in a webhook, but shows the reservation's current state."""
 
     event_id: str
     type: str

@@ -76,7 +76,7 @@ def page_head(path):
 @pytest.mark.process
 @pytest.mark.parametrize("path", [b"/", b"/door", b"/portal/sign-in", b"/me"])
 @pytest.mark.parametrize("header", [b"Cookie: a=" + b"x" * 65_000 + b"\r\n", cookies(64_000)])
-def test_cookies_of_other_sites_of_the_same_domain_are_accepted(serving, path, header):
+def test_a_request_with_cookies_of_other_sites_on_its_domain_is_accepted(serving, path, header):
     status, _, body = send(serving.port, page_head(path) + b"\r\n" + header + b"\r\n")
 
     assert status.split()[1] in {"200", "303"}

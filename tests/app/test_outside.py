@@ -83,7 +83,7 @@ async def proxy(running, authority):
         ((301, b""), PROXIED, "fail"),
     ],
 )
-async def test_each_answer_of_the_public_address_has_its_result(
+async def test_each_response_from_the_public_address_gives_the_expected_result(
     running, proxy, authority, answer, headers, status
 ):
     proxy.answer, proxy.headers = answer, headers

@@ -1,4 +1,4 @@
-"""The door app in a real browser: a box that can stop and start, guests and phones."""
+"""Fixtures for the door app in a real browser: guests, phones, a box that can be stopped."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager

@@ -50,7 +50,7 @@ async def test_a_host_can_accept_move_take_payments_and_check_in_by_keyboard(por
     await page.wait_for_selector(f"#waiting {chip(asked)[6:]}", state="detached")
     assert (await portal.box.now_of(asked)).status == "confirmed"
 
-    await press(page, "Changer date, heure, table, nombre")
+    await press(page, "Changer date, heure, table")
     await keyboard.reach(page, page.locator("#drawer [name=table]"))
     await page.keyboard.press("ArrowDown")
     await press(page, "Enregistrer le changement")

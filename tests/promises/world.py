@@ -16,7 +16,7 @@ SETTLED_SECONDS = 30.0
 
 @dataclass
 class World:
-    """A running box with load, to which faults are applied."""
+    """A running box under load, into which tests inject faults."""
 
     founded: Founded
     box: BoxProcess

@@ -6,7 +6,7 @@ from tests.waiting import until
 
 
 class ManualTimer:
-    """A replacement for the `call_later` of a dispatcher, like `appliance.clock.Alarm`."""
+    """A timer that goes off only when the test says so, to be passed as `call_later`."""
 
     def __init__(self, clock):
         self.alarms = {}

@@ -108,7 +108,7 @@ async def test_a_reused_connection_that_closes_without_a_response_is_dialled_aga
     ],
     ids=["never", "in drops"],
 )
-async def test_an_attempt_without_a_status_line_in_time_is_a_timeout(
+async def test_an_attempt_times_out_if_no_status_line_arrives_in_time(
     make_client, receiver, answer, phase
 ):
     receiver.always = answer

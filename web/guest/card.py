@@ -1,4 +1,4 @@
-"""Pages about a reservation: its card, times and error messages in the guest's language."""
+"""The pages about a reservation, in the guest's language: the card, its times, errors."""
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta

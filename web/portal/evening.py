@@ -191,7 +191,7 @@ def _cells(
         return
     for column in columns:
         of_slot = tuple(r for r in reservations if r.slot == column.start)
-        # A party with the whole evening is shown in the first slot.
+        # A party that holds its table for the whole evening is shown in the first slot.
         left = (r for r in gone if (r.slot or columns[0].start) == column.start)
         yield _Cell(column, 1, of_slot, _taken(column, held), tuple(left))
 

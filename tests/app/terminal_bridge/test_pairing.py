@@ -225,7 +225,7 @@ async def test_a_device_gets_three_attempts_and_cannot_invalidate_codes_alone(do
     assert (await pair(door, offered.code, "Nora"))[0] == 200
 
 
-async def test_wrong_pairing_secrets_are_not_counted_and_write_nothing(door):
+async def test_an_attempt_with_a_wrong_pairing_secret_changes_nothing(door):
     offered = await offer_both(door)
     commits = door.environment.database.commits
 

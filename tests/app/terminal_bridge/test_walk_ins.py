@@ -1,11 +1,13 @@
 """Walk-ins at a terminal, and parties that are late, did not come or have left."""
 
 import asyncio
+from datetime import date
 
 import pytest
 
+from appliance.reservations.figures import count_figures
 from tests.app.terminal_bridge.apart import a_scan, sync
-from tests.builders import table_id
+from tests.builders import TONIGHT, table_id
 from tests.conftest import set_rules
 
 FOUND = "SELECT guests, arrived, walk_in, slot FROM reservation"
@@ -24,6 +26,23 @@ async def test_a_walk_in_is_booked_and_checked_in_once_per_scan(door):
     assert [row[0] for row in await door.rows("SELECT type FROM event ORDER BY seq")] == [
         "reservation.created", "reservation.checked_in",
     ]  # fmt: skip
+
+
+async def test_undoing_a_seated_walk_in_frees_its_table_and_counts_nothing(door):
+    await door.call("POST", "/walk-ins", PEOPLE | {"tableId": table_id("T2")})
+
+    status, verdict = await door.call("POST", "/scans/walk-1/undo", {})
+
+    assert (status, verdict["result"], verdict["reservation"]["status"]) == (
+        200, "undone", "cancelled",
+    )  # fmt: skip
+    assert await door.rows("SELECT * FROM hold") == []
+    figures = await door.environment.database.read(count_figures, date.fromisoformat(TONIGHT))
+    assert (figures.walk_ins, figures.cancelled, figures.no_shows, figures.covers) == (0, 0, 0, 0)
+    _, seated = await door.call(
+        "POST", "/walk-ins", PEOPLE | {"scanId": "walk-2", "tableId": table_id("T2")}
+    )
+    assert seated["result"] == "checked_in"
 
 
 async def test_free_tables_are_listed_best_first_and_an_occupied_one_is_refused(door):

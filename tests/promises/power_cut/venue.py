@@ -229,7 +229,7 @@ def _of_facts(connection, facts):
 
 
 def _of_events(connection):
-    """I4: each change has exactly one event, and each event its delivery."""
+    """Check I4: each change has exactly one event, and each event has its delivery."""
     wanted = """
         SELECT id, 'reservation.created' FROM reservation UNION ALL
         SELECT id, 'reservation.cancelled' FROM reservation WHERE status = 'cancelled' UNION ALL

@@ -99,7 +99,7 @@ def test_unreadable_settings_are_a_failure_and_the_other_checks_still_run(ward):
     ("device", "terminal", "status"),
     [("ttyACM0", "Porte 1", "ok"), ("unplugged", "Porte 1", "fail"), ("ttyACM0", "none", "fail")],
 )
-def test_connected_readers_pass_and_an_unusable_one_is_a_failure(
+def test_the_check_passes_with_connected_readers_and_fails_with_an_unusable_one(
     ward, tmp_path, device, terminal, status
 ):
     (tmp_path / "ttyACM0").touch()

@@ -15,7 +15,7 @@ def pipe(tmp_path):
     return tmp_path / "poke"
 
 
-async def test_a_wakeup_reaches_the_box_and_simultaneous_ones_may_be_merged(pipe):
+async def test_simultaneous_wakeups_wake_the_box_at_least_once(pipe):
     heard = []
     with listen_for_wakeups(pipe, lambda: heard.append(1)):
         assert wake_box(pipe)

@@ -68,7 +68,7 @@ async def test_a_scan_is_exported_with_both_times_and_the_stored_names(log):
     assert (scan["table"], scan["first_name"], scan["access_code"]) == (
         "Terrasse 1", "=Salma", "SVC-7K2M"
     )  # fmt: skip
-    refused = scans[10]  # a scan of a terminal with an impossible clock
+    refused = scans[10]  # from a terminal whose clock shows an impossible time
     assert (refused["device_at"], refused["device_at_utc"]) == (10**17, None)
     assert refused["read_hash"] == "00" * 32
 

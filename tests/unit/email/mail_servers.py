@@ -63,7 +63,7 @@ class Mailbox:
 
 
 class Handler:
-    """The replies of a real SMTP server at each stage."""
+    """Replies at each stage of a session as a real SMTP server would."""
 
     def __init__(self):
         self.envelopes = []

@@ -226,6 +226,7 @@ async def test_each_email_contains_what_its_guest_needs_and_nothing_else(
         assert "Terrasse 1" in text
         assert "Yasmine" in text
         assert ("SVC-7K2M" in text) == (kind in WITH_PASS)
+    assert contents.access_url in plain.splitlines()  # nothing before it on its line
     direction = "rtl" if language == "ar" else "ltr"
     assert f'<html lang="{language}" dir="{direction}">' in html
     assert letter["Content-Language"] == language

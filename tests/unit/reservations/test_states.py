@@ -183,7 +183,7 @@ async def test_voiding_a_payment_does_not_reopen_a_closed_reservation(box: Box, 
     assert (await void(box, id_, 200)).status == status
 
 
-async def test_voiding_stores_who_and_why_and_the_reason_is_erased_with_the_guest(box: Box):
+async def test_a_voided_payment_names_its_author_and_loses_its_reason_at_erasure(box: Box):
     id_ = await an_unpaid_booking(box)
     await pay(box, id_)
     await void(box, id_, 200)

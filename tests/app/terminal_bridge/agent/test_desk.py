@@ -121,7 +121,7 @@ async def test_a_wrong_clock_is_corrected_for_scans_before_the_first_contact(bri
     assert rows == [(true_time,)]
 
 
-async def test_a_revoked_bridge_admits_nobody_and_deletes_the_guests(bridge, door):
+async def test_a_revoked_bridge_admits_nobody_and_deletes_its_guest_list(bridge, door):
     text = await door.pass_of(await door.guest())
     assert await bridge.reach()
     await door.environment.database.write(

@@ -129,7 +129,7 @@ async def test_an_access_code_matches_no_guest_one_guest_or_several_on_tonights_
     [(0, "checked_in", "unknown_code"), (11.9, "checked_in", "unknown_code"),
      (12, "old_list", "needs_box"), (-1, "old_list", "needs_box")],
 )  # fmt: skip
-async def test_a_list_older_than_twelve_hours_or_from_another_clock_admits_nobody(
+async def test_nobody_is_admitted_by_a_guest_list_of_another_clock_or_older_than_twelve_hours(
     door, known, age, listed, other
 ):
     text = await door.pass_of(await door.guest(access_code="SVC-7K2M"))
@@ -144,7 +144,7 @@ async def test_the_guest_whom_the_agent_admitted_by_code_stays_admitted_at_the_b
     guest = await door.guest(access_code="SVC-DDDD")
     assert await bridge.reach()
     bridge.client.is_cut = True
-    assert (await bridge.desk("QQQQ")).result == "checked_in"  # similar to one code only
+    assert (await bridge.desk("QQQQ")).result == "checked_in"  # it resembles one code only
     other = await door.guest(access_code="SVC-QQQQ", table="T2")
     bridge.client.is_cut = False
 

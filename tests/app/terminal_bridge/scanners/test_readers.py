@@ -83,7 +83,7 @@ def test_a_code_ends_with_a_terminator(end):
     assert [lines.feed(piece) for piece in (b"A", b"B", end)] == [[], [], ["AB"]]
 
 
-def test_a_pause_ends_a_code_and_discards_a_single_key():
+def test_a_pause_between_keys_ends_a_code_and_a_lone_key_is_ignored():
     lines = Lines()
 
     lines.feed(b"SVC-7K2M")
