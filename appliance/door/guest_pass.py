@@ -30,7 +30,11 @@ from appliance.outbox import SigningKeyChanged
 from appliance.reservations.model import LAST_GENERATION, Reservation
 from appliance.reservations.rows import get_reservation, update_reservation
 from appliance.staff.audit_log import CONSOLE, record_audit
-from appliance.venue.model import find_tonight, list_future_reservations, minutes
+from appliance.venue.clashes import list_future_reservations
+from appliance.venue.model import (
+    find_tonight,
+    minutes,
+)
 
 # These tables contain letters in upper case only, because `spellings` converts the scanned text to
 # upper case first.

@@ -24,23 +24,25 @@ from appliance.core.phone_numbers import spell_number
 from appliance.core.text import fold
 from appliance.database.connection import Reader, Transaction
 from appliance.outbox import VENUE_UPDATED, VenueChanged, announce
+from appliance.venue.clashes import (
+    Clashes,
+    clash_mark,
+    find_clashes,
+    find_shifted,
+    list_future_reservations,
+)
 from appliance.venue.model import (
     BOOKING_HORIZON_DAYS,
-    Clashes,
     Closing,
     Slot,
     Table,
     Venue,
-    clash_mark,
-    find_clashes,
-    find_shifted,
     find_tonight,
     fingerprint,
     get_slot,
     get_table,
     get_venue,
     list_closings,
-    list_future_reservations,
     list_slots,
     list_tables,
     list_used_tables,

@@ -25,6 +25,7 @@ from appliance.core.text import fold
 from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.request import parse_uuid
+from appliance.venue.clashes import Clashes, clash_mark, find_clashes
 from appliance.venue.edit import (
     add_slot,
     add_tables,
@@ -41,10 +42,7 @@ from appliance.venue.edit import (
     remove_table,
 )
 from appliance.venue.model import (
-    Clashes,
     Slot,
-    clash_mark,
-    find_clashes,
     find_tonight,
     fingerprint,
     get_slot,
