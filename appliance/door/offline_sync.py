@@ -12,10 +12,10 @@ from appliance.door.check_in import (
     find_decided,
     find_first_admission,
     keep_scan,
-    lower_arrived,
 )
 from appliance.door.scan import Scan, compensation_id
 from appliance.door.terminals import Terminal
+from appliance.door.undo import lower_arrived
 from appliance.door.verdict import Verdict
 from appliance.outbox import ConflictChanged
 

@@ -13,10 +13,10 @@ from appliance.door.check_in import (
     check_in,
     find_admission,
     log_scan,
-    revert_scan,
 )
 from appliance.door.scan import UNREAD, Reading, Scan
 from appliance.door.terminals import Terminal, get_portal_terminal
+from appliance.door.undo import revert_scan
 from appliance.door.verdict import Verdict, see
 from appliance.reservations.create import enter_by_staff, list_fitting
 from appliance.reservations.leave import leave, take_back

@@ -22,8 +22,12 @@ from typing import Any
 from appliance.box import Box
 from appliance.core.files import atomic_file
 from appliance.database.database import Database
-from appliance.door.check_in import check_in, check_in_by_staff, undo_by_staff, undo_check_in
+from appliance.door.check_in import (
+    check_in,
+    check_in_by_staff,
+)
 from appliance.door.offline_sync import sync_scans
+from appliance.door.undo import undo_by_staff, undo_check_in
 from appliance.staff.sign_in import (
     begin_sign_in,
     note_wrong_password,

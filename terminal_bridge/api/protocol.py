@@ -22,10 +22,14 @@ from appliance.core.errors import (
 )
 from appliance.core.tokens import hash_token
 from appliance.database.connection import Transaction
-from appliance.door.check_in import Decided, check_in, undo_check_in, undo_latest
+from appliance.door.check_in import (
+    Decided,
+    check_in,
+)
 from appliance.door.guest_pass import TEXT_LENGTH
 from appliance.door.scan import TAKEN_BACK, UNREAD, WALK_IN, Reading, Scan, look_up_code
 from appliance.door.terminals import Terminal, find_by_token, touch_terminal
+from appliance.door.undo import undo_check_in, undo_latest
 from appliance.door.verdict import OVERRIDABLE, FirstCheckIn, Seen, Verdict, phrase
 from appliance.environment import Environment
 from appliance.http.request import (

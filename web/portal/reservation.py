@@ -11,8 +11,11 @@ from aiohttp import web
 from appliance.core.errors import ApiError, NotFound, UnusualAmount, field_invalid
 from appliance.core.i18n import isolate
 from appliance.database.connection import Reader
-from appliance.door.check_in import check_in_by_staff, undo_by_staff
+from appliance.door.check_in import (
+    check_in_by_staff,
+)
 from appliance.door.parties import seat_walk_in
+from appliance.door.undo import undo_by_staff
 from appliance.door.verdict import COLOURS, OVERRIDABLE, phrase
 from appliance.http.request import ENVIRONMENT
 from appliance.privacy import export_guests

@@ -5,9 +5,12 @@ from datetime import date
 
 import pytest
 
-from appliance.door.check_in import check_in, undo_check_in
+from appliance.door.check_in import (
+    check_in,
+)
 from appliance.door.scan import Reading, Scan
 from appliance.door.terminals import get_portal_terminal
+from appliance.door.undo import undo_check_in
 from appliance.privacy import erase_guest
 from appliance.reservations.change import cancel
 from appliance.reservations.figures import count_figures

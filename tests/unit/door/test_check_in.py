@@ -2,9 +2,13 @@
 
 import pytest
 
-from appliance.door.check_in import DoorChanged, check_in, undo_check_in
+from appliance.door.check_in import (
+    DoorChanged,
+    check_in,
+)
 from appliance.door.scan import Reading, Scan
 from appliance.door.terminals import get_terminal, issue_terminal
+from appliance.door.undo import undo_check_in
 from appliance.staff.model import StaffMember
 from tests.unit.arrivals import add_reservation
 

@@ -6,10 +6,13 @@ from datetime import date
 
 import pytest
 
-from appliance.door.check_in import check_in, undo_check_in
+from appliance.door.check_in import (
+    check_in,
+)
 from appliance.door.scan import Reading, Scan
 from appliance.door.scan_log import Export
 from appliance.door.terminals import get_terminal, issue_terminal
+from appliance.door.undo import undo_check_in
 from tests.spreadsheets import formulas_in, rows_of
 from tests.unit.arrivals import add_reservation
 
