@@ -16,7 +16,8 @@ from tests.application import share_templates
 from tests.builders import TONIGHT, table_id
 from tests.clocks import StoppedClock
 from web.guest.responses import make_guest_limits
-from web.middleware import SECURE, HttpsPolicy
+from web.hosts import HttpsPolicy
+from web.middleware import SECURE
 from web.rendering import STATIC_ROUTES, prepare_pages
 from web.routes import GUEST_ROUTES
 

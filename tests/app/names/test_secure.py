@@ -17,8 +17,8 @@ from tests.clocks import StoppedClock
 from tests.conftest import running_box, with_settings
 from tests.waiting import until
 from web.connection import ConnectionLimit
+from web.hosts import HttpsPolicy
 from web.listeners import accept_tls
-from web.middleware import HttpsPolicy
 from web.public_pages import profile
 from web.serve import listen
 

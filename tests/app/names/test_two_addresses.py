@@ -12,7 +12,8 @@ from appliance.http.request import PRINCIPALS
 from tests.app.portal.people import a_person
 from tests.builders import a_body
 from tests.conftest import running_box, with_settings
-from web.middleware import SECURE, HttpsPolicy
+from web.hosts import HttpsPolicy
+from web.middleware import SECURE
 
 PUBLIC, ADDRESS, AT_HOME = (
     "https://riad.example", "http://192.168.1.20:8080", "https://192.168.1.20:8443"

@@ -47,7 +47,7 @@ from terminal_bridge.api.protocol import parse_offline_scans, parse_request
 from terminal_bridge.scanners.scanner import Lines
 from tests.builders import a_body
 from tests.soak.scale import FULL
-from web.middleware import Hosts
+from web.hosts import Hosts
 from web.portal.cookies import describe_device
 from web.portal.forms import Form
 
