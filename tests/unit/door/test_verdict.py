@@ -19,6 +19,7 @@ from tests.unit.arrivals import a_guest
 
 TONIGHT = date(2026, 11, 21)
 ABOUT_NOBODY = {"unknown_code", "bad_signature", "wrong_venue", "test_code", "error"}
+LEFT = {"left_at": 1, "status": "completed"}
 FIRST = FirstCheckIn(1_795_287_600_000, "19:00", "Porte 1", None)
 
 
@@ -50,7 +51,8 @@ def decide(*, generation=0, arrivals=None, too_early=False, **changes) -> str:
      ({"arrived": 1, "checked_in_at": 1, "people_out": 1, "arrivals": 2}, "party_added"),
      ({"arrived": 2, "checked_in_at": 1, "people_out": 1, "arrivals": 2}, "party_full"),
      ({"arrived": 0, "people_out": 2}, "checked_in"),
-     ({"arrived": 2, "people_out": 2, "status": "completed"}, "already_checked_in"),
+     ({"arrived": 2, "people_out": 2, **LEFT}, "already_checked_in"),
+     ({"arrived": 1, **LEFT}, "already_checked_in"),
      ({"status": "completed"}, "checked_in"), ({"generation": None}, "checked_in")],
 )  # fmt: skip
 def test_the_first_failing_check_decides_the_verdict(changes, result):
