@@ -122,7 +122,7 @@ class Agent:
             if await self.spool.list_open(1):
                 return False
             if not self.is_online:
-                log.warning("agent: the box is reachable again and decides who is admitted")
+                log.warning("agent: the box is reachable again, so the box decides who is admitted")
             self.is_online, self.revoked, self._offline_reason = True, False, ""
             return True
 
