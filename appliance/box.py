@@ -1,5 +1,6 @@
 """The box: the live and test environments of one data directory."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,7 @@ class Box:
 
     `save_settings` stores changed settings, and returns all that are then in force. It is None if
     the settings are given, as in the demo. `on_settings` is called with what `apply` puts in force.
+    `relay_connected` is set while the box is connected to its relay.
     """
 
     live: Environment
@@ -35,6 +37,7 @@ class Box:
     zones: ZoneDatabase
     save_settings: Callable[[Changes], Settings] | None = None
     on_settings: list[Callable[[Settings], None]] = field(default_factory=list)
+    relay_connected: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def environments(self) -> tuple[Environment, Environment]:

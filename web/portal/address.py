@@ -30,6 +30,7 @@ from web.portal.responses import Declined, language_of, portal_page, see_other
 from web.relay.commands import NotJoined, join_relay
 
 _PAGE = "/box/address"
+_CONNECTED_SECONDS = 5.0
 _LETS_ENCRYPT = "https://acme-v02.api.letsencrypt.org/directory"
 _LINE_MAX = 1000
 _ADDRESSES_MAX = 500
@@ -103,8 +104,14 @@ async def join(request: web.Request, form: Form) -> web.StreamResponse:
     except NotJoined as refusal:
         raise Declined(_(refusal.sentence, at=refusal.at), 422, "line") from None
     await request[LIVE].database.write(record_audit, actor_of(request), "relay_joined")
-    # Let the relay client read the file that `join_relay` has written.
+    # Let the relay client read the file that `join_relay` has written. The certificate is asked for
+    # by way of the relay, so the line must be there first.
+    connected = request.app[BOX].relay_connected
+    connected.clear()
     wake_box(request.app[BOX].directory.wakeup_pipe)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_CONNECTED_SECONDS):
+            await connected.wait()
     return await _save(request, form, {"server.app_url": f"https://{relay.name}"})
 
 

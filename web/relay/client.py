@@ -131,8 +131,10 @@ class RelayClient:
             try:
                 await self._put(None)
                 log.info("relay: connected to %s as %s", relay.host, relay.name)
+                self._box.relay_connected.set()
                 await self._wait_for_end(line, relay)
             finally:
+                self._box.relay_connected.clear()
                 line.abort()
                 self._lost_at = self._box.clock.monotonic()
         if self._box.clock.monotonic() - self._lost_at >= _QUIET_SECONDS:
