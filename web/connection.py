@@ -153,7 +153,7 @@ class Connection(web.RequestHandler):
         )
         self._limit = limit
         self._answer_unread = answer_unread
-        self._head = bytearray()  # state of the request that is arriving, or of the last one
+        self._head = bytearray()  # of the request that is arriving, or of the last one
         self._is_head_over = self._is_too_large = False
         self._body: StreamReader = EMPTY_PAYLOAD
         self._transport: asyncio.BaseTransport | None = None

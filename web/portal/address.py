@@ -106,12 +106,10 @@ async def join(request: web.Request, form: Form) -> web.StreamResponse:
     await request[LIVE].database.write(record_audit, actor_of(request), "relay_joined")
     # Let the relay client read the file that `join_relay` has written. The certificate is asked for
     # by way of the relay, so the line must be there first.
-    connected = request.app[BOX].relay_connected
-    connected.clear()
     wake_box(request.app[BOX].directory.wakeup_pipe)
     with suppress(TimeoutError):
         async with asyncio.timeout(_CONNECTED_SECONDS):
-            await connected.wait()
+            await request.app[BOX].relay_connected.wait()
     return await _save(request, form, {"server.app_url": f"https://{relay.name}"})
 
 

@@ -15,8 +15,8 @@ from appliance.clock import newest_zone_database
 from appliance.core.errors import ApiError
 from appliance.core.tokens import Tokens
 from appliance.database.connection import Transaction, configure
-from appliance.database.database import Writer
 from appliance.database.integrity import empty_log
+from appliance.database.writer import Writer
 from appliance.door.check_in import check_in
 from appliance.door.scan import Reading, Scan
 from appliance.reservations.change import cancel_own

@@ -11,7 +11,7 @@ import pytest
 
 from appliance.core.errors import TableTaken, Unavailable
 from appliance.database import connection as waiting
-from appliance.database import database as writer_module
+from appliance.database import writer as writer_module
 from appliance.database.connection import Reader, Transaction, check_engine, open_connection
 from appliance.database.database import Database
 from appliance.database.integrity import session
