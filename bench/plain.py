@@ -95,7 +95,7 @@ class Plain:
         if len(calls) >= 100_000_000:  # the benchmark disables this limit
             raise Refused(429, "RATE_LIMITED")
         calls.append(now)
-        del calls[:-60]  # the clients that the limit of the interface would require
+        del calls[:-60]  # the limit of the interface needs only these
         if scope not in row["scopes"].split():
             raise Refused(403, "SCOPE_MISSING")
         return row

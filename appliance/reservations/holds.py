@@ -45,7 +45,7 @@ from appliance.venue.model import (
 
 HOLD_SECONDS_MAX = 600
 HOLDS_MAX = 20  # maximum number of open holds for each lineage
-# A hold with a later expiry was made before the clock was set back. It has expired too.
+# A hold that expires later than it may was made before the clock was set back. It is over too.
 _IS_OPEN = f"""(expires_at IS NULL
     OR expires_at BETWEEN :now + 1 AND :now + {HOLD_SECONDS_MAX * 1000})"""
 
